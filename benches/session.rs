@@ -324,7 +324,7 @@ fn one() -> (Session, Dylib) {
     (session, main)
 }
 
-fn read_one(main: &Dylib) -> Definitions<'_> {
+fn read_one(main: &Dylib) -> Definitions {
     main.read("one.jlir", source(0).as_bytes()).expect("well-formed")
 }
 

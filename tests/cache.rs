@@ -228,7 +228,7 @@ fn a_store_that_goes_away_costs_time_alone() {
 /// The values of calls in a session, and how many functions were compiled.
 fn in_session(
     cache: &Arc<Cache>,
-    define: impl Fn(brolga::session::Definitions<'_>) -> brolga::session::Definitions<'_>,
+    define: impl Fn(brolga::session::Definitions) -> brolga::session::Definitions,
     stress: bool,
 ) -> (Vec<i64>, u64) {
     let session = Session::new(options(cache).gc_stress(stress), Workers::Caller).unwrap();
@@ -252,7 +252,7 @@ fn in_session(
     (given, compiled)
 }
 
-type Define = for<'a> fn(brolga::session::Definitions<'a>) -> brolga::session::Definitions<'a>;
+type Define = for<'a> fn(brolga::session::Definitions) -> brolga::session::Definitions;
 
 #[test]
 fn sessions_find_their_functions_in_all_tiers() {

@@ -108,7 +108,7 @@ fn sessions_refuse_each_door_however_it_comes() {
     }
     let text = PROGRAMS[0].2;
     let signature = Signature::new("f", &[brolga::ir::Type::UINT64], brolga::ir::Type::INT64);
-    dylib.promise(&[signature], None, move |_| Ok(program(text).module().clone())).unwrap();
+    dylib.promise(&[signature], move |_| Ok(program(text).module().clone())).unwrap();
     // It is built when it is called.
     let promised = dylib.func::<(u64,), i64>("f").unwrap().call((0,)).unwrap_err();
     assert!(promised.to_string().contains("the door `pointer`"), "{promised}");

@@ -74,7 +74,7 @@ fn compile_and_call(engine: &Engine, program: &Program) {
     assert_eq!(unit.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(42));
 }
 
-type Kind = (&'static str, fn(Definitions<'static>) -> Definitions<'static>);
+type Kind = (&'static str, fn(Definitions) -> Definitions);
 
 const KINDS: [Kind; 5] = [
     ("eager", |read| read),

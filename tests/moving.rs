@@ -23,7 +23,7 @@ use programs::programs;
 /// Checks that do not hold where objects move: the hash of an object with an identity is that of its type there, so two may have one.
 const BY_ADDRESS: [&str; 1] = ["same_id([1], [1]) == false"];
 
-type Define = fn(Definitions<'static>) -> Definitions<'static>;
+type Define = fn(Definitions) -> Definitions;
 
 const KINDS: [(&str, Define); 5] = [
     ("eager", |program| program),

@@ -38,7 +38,7 @@ fn removal_asks_what_becomes_of_users() {
     let session = session(Workers::Caller);
     let library = session.create_dylib("library").unwrap();
     let tracker = library.create_tracker(OnDrop::Keep).unwrap();
-    library.define(library.read("l.jlir", adds("base", 1).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    library.tracked_by(&tracker).define(library.read("l.jlir", adds("base", 1).as_bytes()).unwrap()).unwrap();
     let main = session.create_dylib("main").unwrap();
     main.link_against(&library).unwrap();
     define(&main, &calls("top", "base"));
@@ -78,7 +78,7 @@ fn a_tracker_that_is_dropped_removes_if_it_was_told_to() {
     let main = session.create_dylib("main").unwrap();
     for (on_drop, stays) in [(OnDrop::Remove, false), (OnDrop::Keep, true)] {
         let tracker = main.create_tracker(on_drop).unwrap();
-        main.define(main.read("l.jlir", adds("f", 1).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+        main.tracked_by(&tracker).define(main.read("l.jlir", adds("f", 1).as_bytes()).unwrap()).unwrap();
         main.function("f").unwrap();
         drop(tracker);
         assert_eq!(main.function("f").is_ok(), stays);
@@ -245,7 +245,7 @@ fn handles_keep_what_their_code_calls_and_nothing_else() {
 /// A closure takes the place of another one, or of a function of a program, under its callers.
 #[test]
 fn functions_of_the_host_are_replaced() {
-    let kinds: [fn(Definitions<'static>) -> Definitions<'static>; 3] =
+    let kinds: [fn(Definitions) -> Definitions; 3] =
         [Definitions::lazy, |program| program, |program| program.tiered(2)];
     for kind in kinds {
         let session = Ending(super::session(Workers::Caller));

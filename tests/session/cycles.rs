@@ -140,7 +140,7 @@ fn a_function_that_became_lazy_is_called_through_its_cell() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();
-    main.define(main.read("g.jlir", adds("g", 1).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    main.tracked_by(&tracker).define(main.read("g.jlir", adds("g", 1).as_bytes()).unwrap()).unwrap();
     define(&main, &counts_down("f", "g", 0));
     tracker.remove(Dependants::Cascade).unwrap();
     main.define(main.read("g.jlir", adds("g", 2).as_bytes()).unwrap().lazy()).unwrap();
@@ -204,7 +204,7 @@ fn a_cycle_is_not_led_to_what_was_removed_while_it_was_linked() {
     let unit = linking::unit([(symbol, flags)], move |duty| *keep.lock().unwrap() = Some(duty));
     main.linking().define(unit).unwrap();
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();
-    main.define(main.read("old.jlir", adds("f", 1000).as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    main.tracked_by(&tracker).define(main.read("old.jlir", adds("f", 1000).as_bytes()).unwrap()).unwrap();
     let asks = |main: &Dylib| {
         let f = main.session().linking().intern("f(Int64)");
         let (order, wants) = (vec![main.linking().all()], linking::required([f]));

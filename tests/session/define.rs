@@ -97,7 +97,7 @@ fn a_promise_is_kept_when_somebody_looks() {
     let square = Signature::new("square", &[int], int);
     let made = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = made.clone();
-    main.promise(&[square], None, move |dylib| {
+    main.promise(&[square], move |dylib| {
         count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let cx = dylib.session().context().clone();
         let mut module = Module::new(cx.clone());
@@ -145,7 +145,7 @@ fn an_unused_promise_does_not_keep_its_session() {
     let session = session(Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
     let (flag, weak) = (Flag(dropped.clone()), main.downgrade());
-    main.promise(&[signature("f")], None, move |dylib| {
+    main.promise(&[signature("f")], move |dylib| {
         let _flag = &flag;
         Ok(doubles(dylib, "f")?)
     })
@@ -167,7 +167,7 @@ fn a_promise_may_call_promised_functions() {
         let session = session(workers);
         let main = session.create_dylib("main").unwrap();
         for (name, calls) in [("f", &["g", "h"][..]), ("g", &["h"]), ("h", &[])] {
-            let promised = main.promise(&[signature(name)], None, move |dylib| {
+            let promised = main.promise(&[signature(name)], move |dylib| {
                 for callee in calls {
                     assert_eq!(dylib.func::<(i64,), i64>(callee)?.call((4,))?, 8);
                 }
@@ -199,7 +199,7 @@ fn a_promise_that_needs_itself_is_an_error_and_what_does_without_is_there() {
         let told = Arc::new(Mutex::new(Vec::new()));
         for (name, calls) in [("own", "own"), ("f", "g"), ("g", "f")] {
             let told = told.clone();
-            main.promise(&[signature(name)], None, move |dylib| {
+            main.promise(&[signature(name)], move |dylib| {
                 let callee = dylib.func::<(i64,), i64>(calls)?;
                 if let Err(error) = callee.call((1,)) {
                     told.lock().unwrap().push(error.to_string());
@@ -471,7 +471,7 @@ fn adds_in(module: &str, n: i64) -> String {
 
 #[test]
 fn programs_see_functions_of_others_under_their_modules() {
-    for kind in [Definitions::lazy, |program: Definitions<'static>| program, Definitions::inlinable] {
+    for kind in [Definitions::lazy, |program: Definitions| program, Definitions::inlinable] {
         let session = session(Workers::Pool(1));
         let main = session.create_dylib("main").unwrap();
         let put = |source: &str| {
@@ -533,7 +533,7 @@ fn promises_and_functions_of_the_host_have_modules() {
         })
         .unwrap();
     }
-    main.promise(&[signature("A.twice")], None, |dylib| Ok(doubles(dylib, "A.twice")?)).unwrap();
+    main.promise(&[signature("A.twice")], |dylib| Ok(doubles(dylib, "A.twice")?)).unwrap();
     define(&main, &adds_in("A.twice", 7));
     let source = "
 function f(x::Int64)::Int64

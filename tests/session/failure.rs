@@ -126,12 +126,10 @@ fn a_promise_that_is_broken_says_why() {
     let main = session.create_dylib("main").unwrap();
     let int = brolga::ir::Type::INT64;
     let promised = |name: &str| [brolga::session::Signature::new(name, &[int], int)];
-    main.promise(&promised("a"), None, |_| Err("the tree is rotten".into())).unwrap();
-    main.promise(&promised("b"), None, |_| panic!("as asked")).unwrap();
-    main.promise(&promised("c"), None, |dylib| {
-        Ok(brolga::ir::Module::new(dylib.session().context().clone()))
-    })
-    .unwrap();
+    main.promise(&promised("a"), |_| Err("the tree is rotten".into())).unwrap();
+    main.promise(&promised("b"), |_| panic!("as asked")).unwrap();
+    main.promise(&promised("c"), |dylib| Ok(brolga::ir::Module::new(dylib.session().context().clone())))
+        .unwrap();
     let a = main.function("a").unwrap();
     assert_eq!(a.compile().unwrap_err().causes(), ["`a(Int64)#body` of `main` failed: the tree is rotten"]);
     let causes = main.function("b").unwrap().compile().unwrap_err().causes();
@@ -165,7 +163,7 @@ fn a_promise_of_another_type_is_refused() {
         let main = session.create_dylib(&format!("main{number}")).unwrap();
         let int = brolga::ir::Type::INT64;
         let signature = [brolga::session::Signature::new("f", &[int], int)];
-        main.promise(&signature, None, move |dylib| {
+        main.promise(&signature, move |dylib| {
             let program = brolga::Program::read_in(dylib.session().context(), "f.jlir", text.as_bytes())?;
             Ok(program.module().clone())
         })

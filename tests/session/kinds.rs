@@ -23,7 +23,7 @@ pub(super) const LEVELS: [OptLevel; 4] = [OptLevel::O0, OptLevel::O1, OptLevel::
 
 impl Kind {
     /// A definition of this kind.
-    pub(super) fn of(self, read: Definitions<'_>) -> Definitions<'_> {
+    pub(super) fn of(self, read: Definitions) -> Definitions {
         match self {
             Kind::Eager => read,
             Kind::Inlinable => read.inlinable(),

@@ -121,8 +121,8 @@ fn a_caller_that_inlined_a_redefined_function_is_recompiled_and_the_session_says
             + &calls("top", "middle")
             + &adds("apart", 5);
         let tracker = main.create_tracker(OnDrop::Keep).unwrap();
-        let program = main.read("p.jlir", source.as_bytes()).unwrap().tracked_by(&tracker);
-        main.define(if tiered { program.tiered(2) } else { program.lazy() }).unwrap();
+        let program = main.read("p.jlir", source.as_bytes()).unwrap();
+        main.tracked_by(&tracker).define(if tiered { program.tiered(2) } else { program.lazy() }).unwrap();
         let [top, other, apart]: [Int; 3] = ["top", "other", "apart"].map(|name| main.func(name).unwrap());
         for _ in 0..4 {
             assert_eq!((top.call((0,)), other.call((0,)), apart.call((0,))), (Ok(3), Ok(2), Ok(5)));
@@ -216,7 +216,7 @@ fn a_deferred_recompilation_happens_at_the_next_call() {
     lazy(&main, &calls("top", "base").replace("Base.add_int(%1, 1)", "invoke Main.eager(%1::Int64)"));
     // `top` is being compiled, and waits for `eager`, when `base` is redefined.
     let (told, heard) = std::sync::mpsc::channel();
-    let eager = library.promise_again(&[signature("eager")], None, move |dylib| {
+    let eager = library.promise_again(&[signature("eager")], move |dylib| {
         let base = dylib.read("b.jlir", adds("base", 10).as_bytes())?.inlinable();
         told.send(dylib.redefine(base)?)?;
         Ok(doubles(dylib, "eager")?)
@@ -319,7 +319,7 @@ fn calls_of_uncompilable_and_removed_functions_throw() {
 
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();
     let base = main.read("base.jlir", adds("base", 1).as_bytes()).unwrap();
-    main.define(base.lazy().tracked_by(&tracker)).unwrap();
+    main.tracked_by(&tracker).define(base.lazy()).unwrap();
     lazy(&main, &calls("top", "base"));
     let top: Int = main.func("top").unwrap();
     assert_eq!(top.call((1,)), Ok(3));

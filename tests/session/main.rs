@@ -23,6 +23,7 @@
 //! | `stress` | callers against threads that redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results on any compiling thread; many threads |
 //! | `tiers` | functions that are compiled twice |
+//! | `trackers` | what is removed with a tracker |
 //! | `removal` | removal under linked callers |
 //! | `types` | declared types in worlds and dylibs |
 //! | `values` | function values that one definition gives another |
@@ -53,6 +54,7 @@ mod shared;
 mod stress;
 mod threads;
 mod tiers;
+mod trackers;
 mod types;
 mod values;
 mod worlds;

@@ -105,11 +105,10 @@ impl World {
             2 => read.replaceable(),
             _ => read.tiered(2),
         };
-        let read = match self.trackers.get(&tracker) {
-            Some(tracker) => read.tracked_by(tracker),
-            None => read,
-        };
-        let defined = if replace { self.main.redefine(read).map(drop) } else { self.main.define(read) };
+        let main = &self.main;
+        let main =
+            self.trackers.get(&tracker).map_or_else(|| main.clone(), |tracker| main.tracked_by(tracker));
+        let defined = if replace { main.redefine(read).map(drop) } else { main.define(read) };
         let there = self.known.get(&name).copied();
         match (&defined, there) {
             (Ok(()), None) => {}

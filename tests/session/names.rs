@@ -625,7 +625,7 @@ fn what_was_removed_does_not_hide_callers() {
         let tracker = k.create_tracker(OnDrop::Keep).unwrap();
         let gone =
             k.read("gone.jlir", asks("gone", "sign", "7").replace("Main.sign", "Base.sign").as_bytes());
-        k.define(gone.unwrap().tracked_by(&tracker)).unwrap();
+        k.tracked_by(&tracker).define(gone.unwrap()).unwrap();
         define(k, kind, &asks("stays", "sign", "7").replace("Main.sign", "Base.sign"));
         assert_eq!(value(k, "stays"), Ok(1), "{at}");
         tracker.remove(Dependants::Keep).unwrap();

@@ -21,7 +21,7 @@ fn l01_the_first_call_compiles_and_binds_once() {
         let main = session.create_dylib("main").unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
-        main.promise(&[signature("body")], None, move |dylib| {
+        main.promise(&[signature("body")], move |dylib| {
             count.fetch_add(1, Ordering::SeqCst);
             Ok(doubles(dylib, "body")?)
         })
@@ -44,7 +44,7 @@ fn l01_the_first_call_compiles_and_binds_once() {
 fn l01_a_failure_is_told_to_the_caller() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
-    main.promise(&[signature("body")], None, |_| Err("no memory".into())).unwrap();
+    main.promise(&[signature("body")], |_| Err("no memory".into())).unwrap();
     main.define(main.read("l.jlir", calls("lazy", "body").as_bytes()).unwrap().lazy()).unwrap();
     let lazy: Int = main.func("lazy").unwrap();
     for _ in 0..2 {
@@ -66,11 +66,12 @@ fn l02_a_lazy_function_can_go_unused() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();
-    main.promise(&[signature("lazy")], Some(&tracker), move |dylib| {
-        count.fetch_add(1, Ordering::SeqCst);
-        Ok(doubles(dylib, "lazy")?)
-    })
-    .unwrap();
+    main.tracked_by(&tracker)
+        .promise(&[signature("lazy")], move |dylib| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok(doubles(dylib, "lazy")?)
+        })
+        .unwrap();
     let held = Arc::strong_count(&asked);
     assert!(main.function("lazy").is_ok(), "it can be looked up");
     tracker.remove(Dependants::Deny).unwrap();

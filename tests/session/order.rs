@@ -31,7 +31,7 @@ fn two_dylibs(workers: Workers) -> (Session, Dylib, Dylib) {
     (session, library, main)
 }
 
-fn inlinable(dylib: &Dylib, name: &str, n: i64) -> brolga::session::Definitions<'static> {
+fn inlinable(dylib: &Dylib, name: &str, n: i64) -> brolga::session::Definitions {
     dylib.read("base.jlir", adds(name, n).as_bytes()).unwrap_or_else(|error| panic!("{error}")).inlinable()
 }
 
@@ -89,7 +89,7 @@ fn a_redefinition_is_not_undone_by_one_that_began_before() {
             lazy(&main, &(adds("base", 1) + &adds("other", 2) + TOP));
             let tracker = main.create_tracker(OnDrop::Keep).unwrap();
             let gone = main.read("gone.jlir", GONE.as_bytes()).unwrap();
-            main.define(gone.lazy().tracked_by(&tracker)).unwrap();
+            main.tracked_by(&tracker).define(gone.lazy()).unwrap();
             let _held = session.linking().symbol("gone(Any)");
             tracker.remove(Dependants::Keep).unwrap();
             let top: Int = main.func("top").unwrap();
@@ -197,8 +197,7 @@ fn a_promise_in_the_place_of_a_function_concerns_those_who_have_taken_it_in() {
         lazy(&main, &calls("top", "base"));
         let top: Int = main.func("top").unwrap();
         assert_eq!(top.call((3,)), Ok(5));
-        let redefined =
-            library.promise_again(&[signature("base")], None, |dylib| Ok(doubles(dylib, "base")?));
+        let redefined = library.promise_again(&[signature("base")], |dylib| Ok(doubles(dylib, "base")?));
         assert_eq!(redefined.unwrap().kept, []);
         assert_eq!(top.call((3,)), Ok(7));
         let told: Vec<String> = session.take_invalidations().iter().map(ToString::to_string).collect();
@@ -218,7 +217,7 @@ impl<F: FnMut() + Send> Drop for AtTheEnd<F> {
 /// Promises a function that is never looked up. Dropping the promise runs the given action.
 fn promise(main: &Dylib, name: &str, act: impl FnMut() + Send + 'static) {
     let held = AtTheEnd(act);
-    let made = main.promise(&[signature(name)], None, move |dylib| {
+    let made = main.promise(&[signature(name)], move |dylib| {
         let _held = &held;
         Ok(doubles(dylib, "nothing")?)
     });
@@ -238,7 +237,7 @@ fn a_redefinition_in_force_is_completed_when_its_tracker_is_removed() {
     promise(&library, "apart", move || goes.remove(Dependants::Keep).unwrap());
     let source = adds("base", 10) + &adds("apart", 0);
     let again = library.read("base.jlir", source.as_bytes()).unwrap().inlinable();
-    library.redefine(again.tracked_by(&tracker)).unwrap();
+    library.tracked_by(&tracker).redefine(again).unwrap();
     assert_eq!(top.call((0,)), Ok(11));
     let gone = library.function("base").is_err() && library.function("apart").is_err();
     assert!(gone, "they were removed, slots and bodies");
@@ -275,7 +274,7 @@ fn a_caller_that_no_longer_fits_throws_when_it_is_recompiled() {
     lazy(&main, &calls("top", "base").replace("Base.add_int(%1, 1)", "invoke Main.eager(%1::Int64)"));
     // `top` is being compiled, and waits for `eager`, when `base` is redefined; then it has another type.
     let (told, heard) = std::sync::mpsc::channel();
-    let eager = library.promise_again(&[signature("eager")], None, move |dylib| {
+    let eager = library.promise_again(&[signature("eager")], move |dylib| {
         told.send(dylib.redefine(inlinable(dylib, "base", 10))?)?;
         let float = "function base(x::Int64)::Float64\n1 ─      return 1.5\nend\n";
         told.send(dylib.redefine(dylib.read("base.jlir", float.as_bytes())?)?)?;

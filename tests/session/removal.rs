@@ -22,7 +22,7 @@ fn plain(options: Options, workers: Workers) -> Ending {
 /// Defines a program that its tracker removes.
 fn tracked(dylib: &Dylib, source: &str) -> Tracker<Native> {
     let tracker = dylib.create_tracker(OnDrop::Keep).unwrap();
-    dylib.define(dylib.read("tracked.jlir", source.as_bytes()).unwrap().tracked_by(&tracker)).unwrap();
+    dylib.tracked_by(&tracker).define(dylib.read("tracked.jlir", source.as_bytes()).unwrap()).unwrap();
     tracker
 }
 
@@ -147,7 +147,7 @@ fn callers_behind_slots_throw_as_well() {
     let main = session.create_dylib("main").unwrap();
     let trackers = [tracked(&main, &adds("base", 1)), main.create_tracker(OnDrop::Keep).unwrap()];
     let low = main.read("low.jlir", adds("low", 1).as_bytes()).unwrap();
-    main.define(low.lazy().tracked_by(&trackers[1])).unwrap();
+    main.tracked_by(&trackers[1]).define(low.lazy()).unwrap();
     main.define(main.read("lazy.jlir", calls("lazy", "base").as_bytes()).unwrap().tiered(2)).unwrap();
     define(&main, &calls("eager", "low"));
     let [lazy, eager]: [Int; 2] = ["lazy", "eager"].map(|name| main.func(name).unwrap());
@@ -198,7 +198,7 @@ fn functions_of_a_cycle_lose_each_other() {
         // `g` exists for `f` to be read, and gets its call of `f` before it is looked up.
         define(&main, &adds("g", 1));
         let part = |source: &str, tracker| {
-            main.redefine(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(tracker)).unwrap()
+            main.tracked_by(tracker).redefine(main.read("c.jlir", source.as_bytes()).unwrap()).unwrap()
         };
         part(&counts_down("f", "g", 0), &trackers[0]);
         part(&counts_down("g", "f", 1), &trackers[1]);
@@ -285,7 +285,7 @@ fn a_function_is_removed_during_calls_and_linking() {
         let tracker = tracked(&main, &adds("base", 1));
         let callers = main.create_tracker(OnDrop::Keep).unwrap();
         let source = calls("top", "base") + &calls("other", "base") + &calls("over", "top");
-        main.define(main.read("c.jlir", source.as_bytes()).unwrap().tracked_by(&callers)).unwrap();
+        main.tracked_by(&callers).define(main.read("c.jlir", source.as_bytes()).unwrap()).unwrap();
         let top: Int = main.func("top").unwrap();
         let (stop, called, linked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
         // Errors are looked at when no thread waits for another.

@@ -146,7 +146,7 @@ fn objects_of_another_session_are_refused() {
     is_refused(main.link_against(&other));
     let tracker = other.create_tracker(OnDrop::Keep).unwrap();
     let program = main.read("g.jlir", adds("g", 1).as_bytes()).unwrap();
-    is_refused(main.define(program.tracked_by(&tracker)));
+    is_refused(main.tracked_by(&tracker).define(program));
     assert!(main.function("g").is_err(), "nothing was defined");
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((1,)), Ok(3));
 }

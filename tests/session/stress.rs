@@ -90,7 +90,7 @@ const APPLY: &str =
 fn define_user(main: &Dylib, (name, source): &(String, String), trackers: &Trackers) {
     let Ok(tracker) = main.create_tracker(OnDrop::Keep) else { return };
     let Ok(read) = main.read("user.jlir", source.as_bytes()) else { return };
-    if main.define(read.tracked_by(&tracker)).is_ok() {
+    if main.tracked_by(&tracker).define(read).is_ok() {
         // The one before was removed by cascade.
         let before = trackers.lock().unwrap().insert(name.clone(), tracker);
         drop(before);
@@ -123,7 +123,7 @@ fn define(main: &Dylib, n: usize, round: usize, trackers: &Trackers) {
     if round > 0 {
         drop(main.redefine(read).map(drop));
     } else if let Ok(tracker) = main.create_tracker(OnDrop::Keep)
-        && main.define(read.tracked_by(&tracker)).is_ok()
+        && main.tracked_by(&tracker).define(read).is_ok()
     {
         trackers.lock().unwrap().insert(format!("f{n}"), tracker);
     }

@@ -234,7 +234,7 @@ fn functions_may_go_before_their_types() {
         let main = session.create_dylib("main").unwrap();
         let tracker = main.create_tracker(OnDrop::Keep).unwrap();
         let read = main.read("p.jlir", point(2).as_bytes()).unwrap();
-        main.define(kind.of(read).tracked_by(&tracker)).unwrap();
+        main.tracked_by(&tracker).define(kind.of(read)).unwrap();
         assert_eq!(call(&main, "keep2"), 2, "{at}");
         tracker.remove(Dependants::Cascade).unwrap();
         assert!(main.func::<(), i64>("ask2").is_err(), "{at}");

@@ -27,7 +27,7 @@ const KINDS: [Kind; 5] = [Kind::Eager, Kind::Lazy, Kind::Tiered, Kind::Interpret
 
 type Int = TypedFunc<(i64,), i64>;
 
-fn defined_as(program: Definitions<'static>, kind: Kind) -> Definitions<'static> {
+fn defined_as(program: Definitions, kind: Kind) -> Definitions {
     match kind {
         Kind::Eager => program,
         Kind::Lazy => program.lazy(),
@@ -285,7 +285,7 @@ fn a_removed_function_is_no_longer_a_method() {
             let tracker = library.create_tracker(OnDrop::Keep).unwrap();
             let source = VALUES[0].1.split_inclusive("end\n").next().unwrap();
             let program = library.read("values.jlir", source.as_bytes()).unwrap();
-            library.define(defined_as(program, definer).tracked_by(&tracker)).unwrap();
+            library.tracked_by(&tracker).define(defined_as(program, definer)).unwrap();
             // The object is made where no caller depends on the method.
             let make = "function make(n::Int64)::Any\n1 ─      return Main.double\nend\n";
             put(&main, &(make.to_owned() + CALLER + DRIVE), Kind::Lazy);

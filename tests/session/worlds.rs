@@ -104,7 +104,7 @@ end
     )
 }
 
-fn as_kind<'t>(program: Definitions<'t>, kind: Kind) -> Definitions<'t> {
+fn as_kind<'t>(program: Definitions, kind: Kind) -> Definitions {
     match kind {
         Kind::Eager => program,
         Kind::Lazy => program.lazy(),
@@ -213,7 +213,7 @@ fn a_frame_does_not_see_a_removal_that_happens_while_it_runs() {
             .unwrap();
             let own = main.create_tracker(OnDrop::Keep).unwrap();
             let read = |source: &str| main.read("worlds.jlir", source.as_bytes()).unwrap();
-            main.define(as_kind(read(&look(1)), kind).tracked_by(&own)).unwrap();
+            main.tracked_by(&own).define(as_kind(read(&look(1)), kind)).unwrap();
             put(&main, &(TYPES.to_owned() + &spin(call)), kind, false);
             let spin: TypedFunc<(i64,), i64> = main.func("spin").unwrap();
             assert_eq!(spin.call((ROUNDS,)), Ok(ROUNDS), "before anything is removed");

@@ -12,8 +12,8 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
     self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateDylib, CreateTracker, Define, Dependants,
-    GeneratorId, LinkOrder, NewUnit, Redirect, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker,
-    SetLinks, Source, TrackerId, Transfer, WaitsFor,
+    GeneratorId, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols,
+    RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
 use crate::session::{Definer, Definition, Live, Session, Shown, Unit, WeakSession, required};
 use crate::slot::SlotCell;
@@ -23,7 +23,10 @@ use crate::target::Target;
 pub struct Dylib<T: Target> {
     session: Session<T>,
     id: DylibId,
+    /// Its own tracker.
     tracker: TrackerId<Live<T>>,
+    /// What tracks that which comes in through this handle; none for its own.
+    tracked: Option<TrackerId<Live<T>>>,
     name: Arc<str>,
     shown: Arc<Shown<T>>,
 }
@@ -34,6 +37,7 @@ impl<T: Target> Clone for Dylib<T> {
             session: self.session.clone(),
             id: self.id,
             tracker: self.tracker,
+            tracked: self.tracked,
             name: Arc::clone(&self.name),
             shown: Arc::clone(&self.shown),
         }
@@ -45,6 +49,7 @@ pub struct WeakDylib<T: Target> {
     session: WeakSession<T>,
     id: DylibId,
     tracker: TrackerId<Live<T>>,
+    tracked: Option<TrackerId<Live<T>>>,
     name: Arc<str>,
     shown: Weak<Shown<T>>,
 }
@@ -63,16 +68,15 @@ impl<T: Target> WeakDylib<T> {
     pub fn upgrade(&self) -> Result<Dylib<T>, Error> {
         let (session, shown) = (self.session.upgrade(), self.shown.upgrade());
         let (session, shown) = session.zip(shown).ok_or(Error::SessionEnded)?;
-        Ok(Dylib::new(session, self.id, self.tracker, Arc::clone(&self.name), shown))
+        let dylib = Dylib::new(session, self.id, self.tracker, Arc::clone(&self.name), shown);
+        Ok(Dylib { tracked: self.tracked, ..dylib })
     }
 }
 
 /// Definitions, and what comes into force in the same step; what is not there is left out.
-pub struct Change<'a, T: Target> {
+pub struct Change<T: Target> {
     /// The units to define.
     pub units: Vec<Unit<T>>,
-    /// The tracker; none for the dylib itself.
-    pub tracker: Option<&'a Tracker<T>>,
     /// Whether it takes the place of what is there.
     pub replace: bool,
     /// Symbols, each with one beside which it lies: it goes if that is gone.
@@ -96,14 +100,15 @@ impl<T: Target> Dylib<T> {
         name: Arc<str>,
         shown: Arc<Shown<T>>,
     ) -> Self {
-        Dylib { session, id, tracker, name, shown }
+        Dylib { session, id, tracker, tracked: None, name, shown }
     }
 
     /// A handle that does not keep the session.
     #[must_use]
     pub fn downgrade(&self) -> WeakDylib<T> {
         let (session, shown) = (self.session.downgrade(), Arc::downgrade(&self.shown));
-        WeakDylib { session, id: self.id, tracker: self.tracker, name: Arc::clone(&self.name), shown }
+        let (id, tracker, tracked, name) = (self.id, self.tracker, self.tracked, Arc::clone(&self.name));
+        WeakDylib { session, id, tracker, tracked, name, shown }
     }
 
     /// Its identity.
@@ -205,7 +210,7 @@ impl<T: Target> Dylib<T> {
     }
 
     fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, replace: bool) -> Result<(), Error> {
-        let (tracker, begun) = (tracker.map(|tracker| tracker.id), self.session.is_within());
+        let (tracker, begun) = (tracker.map(|tracker| tracker.id).or(self.tracked), self.session.is_within());
         let defined = self.session.step(Define { dylib: self.id, tracker, units, replace, begun });
         defined.map_err(|(error, _)| error)
     }
@@ -219,11 +224,11 @@ impl<T: Target> Dylib<T> {
     /// As [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Nothing has changed then.
     pub fn change(
         &self,
-        change: Change<'_, T>,
+        change: Change<T>,
         agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
     ) -> Result<bool, Error> {
-        let Change { units, tracker, replace, orphans, unused, stay, beside } = change;
-        let (tracker, begun) = (tracker.map(|tracker| tracker.id), self.session.is_within());
+        let Change { units, replace, orphans, unused, stay, beside } = change;
+        let (tracker, begun) = (self.tracked, self.session.is_within());
         let define = Define { dylib: self.id, tracker, units, replace, begun };
         let orphans = RemoveOrphans { dylib: self.id, symbols: orphans };
         let change = machine::Change { define, unused, stay, beside };
@@ -353,7 +358,22 @@ impl<T: Target> Dylib<T> {
     pub fn add_generator(&self, generator: impl Generator<T> + 'static) -> Result<GeneratorId, Error> {
         let generator: Arc<dyn Definer<T>> = Arc::new(generator);
         let begun = self.session.is_within();
-        self.session.step(AddGenerator { dylib: self.id, generator, begun }).map_err(|(error, _)| error)
+        let add = AddGenerator { dylib: self.id, generator, tracker: self.tracked, begun };
+        self.session.step(add).map_err(|(error, _)| error)
+    }
+
+    /// Takes a generator out. What it has defined stays.
+    ///
+    /// # Errors
+    /// It is not there; the dylib is closed.
+    pub fn remove_generator(&self, generator: GeneratorId) -> Result<(), Error> {
+        self.session.step(RemoveGenerator { dylib: self.id, generator })
+    }
+
+    /// A handle to the same dylib: what comes in through it is tracked by `tracker`, if nothing else is said.
+    #[must_use]
+    pub fn tracked_by(&self, tracker: &Tracker<T>) -> Dylib<T> {
+        Dylib { tracked: Some(tracker.id), ..self.clone() }
     }
 
     /// A tracker for things in this dylib.

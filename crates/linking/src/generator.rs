@@ -13,7 +13,7 @@ use crate::error::{Error, Foreign};
 use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
-use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId};
+use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId, TrackerId};
 use crate::responsibility::absolute;
 use crate::session::{Definer, Live, Session, Unit};
 use crate::target::Target;
@@ -36,6 +36,7 @@ pub struct Request<T: Target> {
     session: Session<T>,
     id: RequestId<Live<T>>,
     dylib: DylibId,
+    tracker: TrackerId<Live<T>>,
     symbols: Vec<Symbol>,
     kind: LookupKind,
     open: bool,
@@ -47,6 +48,7 @@ impl<T: Target> Request<T> {
             session,
             id: ask.request,
             dylib: ask.dylib,
+            tracker: ask.tracker,
             symbols: ask.symbols,
             kind: ask.kind,
             open: true,
@@ -71,12 +73,13 @@ impl<T: Target> Request<T> {
         self.kind
     }
 
-    /// Defines units in the dylib that was searched.
+    /// Defines units in the dylib that was searched, tracked as the generator is.
     ///
     /// # Errors
-    /// As [`crate::Dylib::define`].
+    /// As [`crate::Dylib::define`]; the generator was removed with its tracker.
     pub fn define(&self, units: Vec<Unit<T>>) -> Result<(), Error> {
-        let define = Define { dylib: self.dylib, tracker: None, units, replace: false, begun: true };
+        let tracker = Some(self.tracker);
+        let define = Define { dylib: self.dylib, tracker, units, replace: false, begun: true };
         self.session.step(define).map_err(|(error, _)| error)
     }
 

@@ -85,7 +85,7 @@ pub use ids::{DylibId, Key, Label, SessionId, Symbol};
 pub use lookup::Lookup;
 pub use machine::{Alias, Dependants};
 pub use names::{Names, Released, SymbolRef, SymbolScope};
-pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, unit};
+pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, names_only, unit};
 pub use session::{
     Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Unit, Version, WeakSession,
     required, weak,

@@ -97,6 +97,12 @@ pub fn absolute<T: Target>(symbols: impl IntoIterator<Item = (Symbol, SymbolFlag
     NewUnit { symbols: flags, initializer: None, source: Source::Absolute(addresses) }
 }
 
+/// Symbols without addresses, which stand for something that the embedder has: it hears of their removal ([`Host::unnamed`](crate::Host::unnamed)).
+pub fn names_only<T: Target>(symbols: impl IntoIterator<Item = Symbol>) -> Unit<T> {
+    let symbols = symbols.into_iter().map(|symbol| (symbol, SymbolFlags::SIDE_EFFECTS_ONLY)).collect();
+    NewUnit { symbols, initializer: None, source: Source::Absolute(Vec::new()) }
+}
+
 /// The obligation to define symbols. See the file's header.
 #[must_use = "a responsibility that is dropped fails its symbols"]
 pub struct Responsibility<T: Target> {

@@ -107,7 +107,7 @@ impl Prompt<'_> {
 
     /// Defines or redefines functions.
     fn define(&mut self, name: &str, bytes: &[u8]) -> Result<Reply, String> {
-        let read: Defined<'_> =
+        let read: Defined =
             self.dylib.read_late(name, bytes).map_err(|error| self.options.session_error(&error))?;
         let symbols = read.functions();
         let missing: Vec<String> = read.missing().to_vec();

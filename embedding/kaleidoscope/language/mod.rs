@@ -43,7 +43,7 @@ impl Repl {
                 let kept = function.clone();
                 // The tree waits here until the function is called.
                 let make = move |dylib: &Dylib| lower::module(dylib.session().context(), &function);
-                self.dylib.promise_again(&[signature], None, make)?;
+                self.dylib.promise_again(&[signature], make)?;
                 let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
                 functions.insert(kept.name.clone(), kept);
                 Ok(None)
@@ -51,7 +51,7 @@ impl Repl {
             Line::Extern(name, arity) => {
                 let signature = signature(&name, arity);
                 let make = move |dylib: &Dylib| lower::foreign(dylib.session().context(), &name, arity);
-                self.dylib.promise_again(&[signature], None, make)?;
+                self.dylib.promise_again(&[signature], make)?;
                 Ok(None)
             }
             Line::Evaluate(body) => {
@@ -59,7 +59,7 @@ impl Repl {
                 let function = Function { name: "#expression".into(), params: Vec::new(), body };
                 let tracker = self.dylib.create_tracker(OnDrop::Remove)?;
                 let module = lower::module(self.session.context(), &function)?;
-                self.dylib.define(self.dylib.build(module)?.tracked_by(&tracker))?;
+                self.dylib.tracked_by(&tracker).define(self.dylib.build(module)?)?;
                 let value = self.dylib.func::<(), f64>(&function.name)?.call(())?;
                 Ok(Some(value))
             }

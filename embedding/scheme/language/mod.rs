@@ -207,7 +207,7 @@ impl Repl {
         let mut module = Module::new(self.session.context().clone());
         add(&mut module, func)?;
         let tracker = self.dylib.create_tracker(OnDrop::Remove)?;
-        self.dylib.define(self.dylib.build(module)?.tracked_by(&tracker))?;
+        self.dylib.tracked_by(&tracker).define(self.dylib.build(module)?)?;
         let function: ScopedFunc<(), Handle> = self.dylib.func_in(EXPRESSION)?;
         self.session.runtime().enter(|scope| {
             let value = function.call(scope, ())?;
@@ -217,7 +217,7 @@ impl Repl {
         })?
     }
 
-    fn compiled<'t>(&self, definitions: Definitions<'t>) -> Definitions<'t> {
+    fn compiled<'t>(&self, definitions: Definitions) -> Definitions {
         match self.tiers {
             Tiers::One => definitions.inlinable().lazy(),
             Tiers::Two(calls) => definitions.inlinable().tiered(calls),

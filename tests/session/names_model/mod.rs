@@ -69,10 +69,8 @@ impl Product {
             Err(error) => return Err(error.to_string()),
         };
         let read = program.kind.of(read);
-        let read = match program.tracker.and_then(|tracker| self.trackers.get(&(at, tracker))) {
-            Some(tracker) => read.tracked_by(tracker),
-            None => read,
-        };
+        let tracker = program.tracker.and_then(|tracker| self.trackers.get(&(at, tracker)));
+        let dylib = tracker.map_or_else(|| dylib.clone(), |tracker| dylib.tracked_by(tracker));
         if replace { refused(dylib.redefine(read)) } else { refused(dylib.define(read)) }
     }
 

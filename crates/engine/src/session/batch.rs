@@ -15,10 +15,11 @@ use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_jit::{Body as CellBody, CellOwner};
+use brolga_jit::{Body as CellBody, CellOwner, Globals};
 use brolga_linking::{MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
 use super::boxed_entry::deferred;
+use super::declared::{type_symbol, variable_symbol};
 use super::deferred::Retyped;
 use super::dylib::Dylib;
 use super::error::SessionError;
@@ -35,7 +36,7 @@ use super::sync::lock;
 use super::target::Native;
 use super::tiering::interpreted::InterpretedBody;
 use super::tiering::policy::Limits;
-use super::type_names::DeclaredTypes;
+use super::type_names::{DeclaredTypes, NewType};
 use super::unit::CodegenUnit;
 use crate::native_type::type_of;
 use crate::program::check_built;
@@ -57,7 +58,6 @@ pub(super) struct Batch<'a> {
     /// Holds the names of the definitions until they are in the session's tables.
     pub(super) names: SymbolScope,
     replace: bool,
-    tracker: Option<&'a linking::Tracker<Native>>,
     units: Vec<Unit<Native>>,
     pub(super) offers: scope::Scope,
     /// Symbols of functions to be called when the dylib is closed.
@@ -67,8 +67,8 @@ pub(super) struct Batch<'a> {
     pub(super) notes: Notes,
     /// The functions that its program defines and mentions.
     pub(super) uses: Vec<NameUse>,
-    /// The types that its program declares, if it shares types with others.
-    pub(super) types: Option<DeclaredTypes>,
+    /// The types that its program declares, if it shares types with others, and those that are new in the dylib.
+    types: Option<(DeclaredTypes, Vec<NewType>)>,
     /// All functions of a program that gives way to what is there, whether they are defined here or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
@@ -92,16 +92,11 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(
-        dylib: &'a Dylib,
-        replace: bool,
-        tracker: Option<&'a linking::Tracker<Native>>,
-    ) -> Self {
+    pub(super) fn new(dylib: &'a Dylib, replace: bool) -> Self {
         Batch {
             dylib,
             names: dylib.session.linking().scope(),
             replace,
-            tracker,
             units: Vec::new(),
             offers: scope::Scope::default(),
             finalizers: Vec::new(),
@@ -185,6 +180,30 @@ impl<'a> Batch<'a> {
         let name = (names.text(function.module), names.text(function.name));
         let users = self.dylib.session.inner.owners.users(name, names.count(function.name));
         users.iter().any(|user| *user != self.dylib.linking.id())
+    }
+
+    /// Adds the symbols of the global variables that a program is the first to declare, with their cells among these.
+    pub(super) fn add_variables(&mut self, module: &Module, cells: &Globals) {
+        let session = &self.dylib.session;
+        let scope = session.scope(self.dylib.linking.id());
+        let (names, units, stale) = (&self.names, &mut self.units, &mut self.stale);
+        self.basis.variables.add_new(module, cells, |name| {
+            let symbol = names.intern(&variable_symbol(name, session.next_number()));
+            units.push(linking::names_only([symbol]));
+            stale.extend(scope.as_ref().and_then(|scope| Some(scope.variable(name)?.symbol)));
+            symbol
+        });
+    }
+
+    /// Adds the symbols of the types that a program declares and that are new in its dylib.
+    pub(super) fn add_types(&mut self, declared: DeclaredTypes) {
+        let inner = &self.dylib.session.inner;
+        let new = inner.types.new_in(&inner.owners.order(self.dylib.linking.id()), &declared);
+        for NewType { name, count, former } in &new {
+            self.units.push(linking::names_only([self.names.intern(&type_symbol(name, *count))]));
+            self.stale.extend(former.map(|former| self.names.intern(&type_symbol(name, former))));
+        }
+        self.types = Some((declared, new));
     }
 
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {

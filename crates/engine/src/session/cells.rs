@@ -91,6 +91,7 @@ impl Cells {
         owner: Arc<CellOwner>,
         body: Option<Symbol>,
     ) -> Entered {
+        let body = body.map(|symbol| Label { symbol, ..label });
         lock(&self.state).owners.insert(owner.identity(), (label, Arc::downgrade(&owner)));
         let listed = Listed { cell: owner.cell(), body, cells: self.clone(), holds: AtomicUsize::new(0) };
         Entered { owner, function: Function(Arc::new(listed)) }
@@ -226,8 +227,8 @@ pub(crate) struct Function(Arc<Listed>);
 /// The parts of a function behind its cell.
 pub(crate) struct Listed {
     pub(crate) cell: IndirectCell,
-    /// The symbol of its body, if a look-up waits for that: if it is eager.
-    pub(crate) body: Option<Symbol>,
+    /// Where its body is, if a look-up waits for that: if it is eager.
+    pub(crate) body: Option<Label>,
     /// Handles keep the list, and so the orphans, also when the session is dropped.
     cells: Arc<Cells>,
     /// How many handles there are, and [`ORPHAN`].

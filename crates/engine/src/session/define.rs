@@ -24,6 +24,7 @@ use brolga_runtime::objects::{MethodEntry, Raised};
 use brolga_runtime::{HostFunction, TypedHost};
 
 use super::batch::Batch;
+use super::declared::DECLARED;
 use super::deferred::{Redefined, Retyped};
 use super::definitions::Definitions;
 use super::dylib::Dylib;
@@ -39,7 +40,6 @@ use super::promise::{Make, Promise, Signature};
 use super::reading::uses;
 use super::scope::without_bodies;
 use super::sync::lock;
-use super::target::Native;
 use super::type_names::DeclaredTypes;
 use super::{host, linking};
 use crate::native_type::type_of;
@@ -51,7 +51,7 @@ impl Dylib {
     ///
     /// # Errors
     /// Some are defined already; the dylib is closed; the session has ended.
-    pub fn define<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<(), SessionError> {
+    pub fn define(&self, definitions: impl Into<Definitions>) -> Result<(), SessionError> {
         self.define_with(definitions.into(), false).map(drop)
     }
 
@@ -62,15 +62,11 @@ impl Dylib {
     /// # Errors
     /// As [`Dylib::define`]; an old function is being compiled by work that waits for this thread; the thread is inside a
     /// scope and would have to wait. Nothing has changed in these cases.
-    pub fn redefine<'t>(&self, definitions: impl Into<Definitions<'t>>) -> Result<Redefined, SessionError> {
+    pub fn redefine(&self, definitions: impl Into<Definitions>) -> Result<Redefined, SessionError> {
         self.define_with(definitions.into(), true)
     }
 
-    fn define_with(
-        &self,
-        mut definitions: Definitions<'_>,
-        replace: bool,
-    ) -> Result<Redefined, SessionError> {
+    fn define_with(&self, mut definitions: Definitions, replace: bool) -> Result<Redefined, SessionError> {
         if !self.session.has_open_doors() {
             // They may be of another session, or read without one.
             definitions.check_doors()?;
@@ -93,7 +89,7 @@ impl Dylib {
     /// weak functions that give way to existing definitions; they are treated as external functions.
     fn try_define(
         &self,
-        definitions: &mut Definitions<'_>,
+        definitions: &mut Definitions,
         names: Vec<NameUse>,
         replace: bool,
         overridden: &mut BTreeSet<Symbol>,
@@ -111,10 +107,10 @@ impl Dylib {
             bind_calls(module, &own);
         }
         let bindings = Arc::new(with_own(definitions.bindings.clone(), module, &own, self.linking.id()));
-        let mut new = Batch::new(self, replace, definitions.tracker);
+        let mut new = Batch::new(self, replace);
         new.uses = names;
         if self.is_shared(module) {
-            new.types = Some(DeclaredTypes::of(&module.cx));
+            new.add_types(DeclaredTypes::of(&module.cx));
         }
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
@@ -191,17 +187,16 @@ impl Dylib {
     }
 
     /// Promises functions: `make` builds their module when one of them is first called or compiled. They are
-    /// [lazy](Definitions::lazy). `tracker` removes them.
+    /// [lazy](Definitions::lazy).
     ///
     /// # Errors
     /// As [`Dylib::define`]; a type has no native form.
     pub fn promise(
         &self,
         signatures: &[Signature],
-        tracker: Option<&linking::Tracker<Native>>,
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<(), SessionError> {
-        self.promise_with(signatures, tracker, Box::new(make), false).map(drop)
+        self.promise_with(signatures, Box::new(make), false).map(drop)
     }
 
     /// Promises functions and replaces those with the same names, as [`Dylib::redefine`].
@@ -211,16 +206,14 @@ impl Dylib {
     pub fn promise_again(
         &self,
         signatures: &[Signature],
-        tracker: Option<&linking::Tracker<Native>>,
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<Redefined, SessionError> {
-        self.promise_with(signatures, tracker, Box::new(make), true)
+        self.promise_with(signatures, Box::new(make), true)
     }
 
     fn promise_with(
         &self,
         signatures: &[Signature],
-        tracker: Option<&linking::Tracker<Native>>,
         make: MakeModule,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
@@ -248,7 +241,7 @@ impl Dylib {
                 cx = self.context_for(uses);
                 continue;
             }
-            let mut new = Batch::new(self, replace, tracker);
+            let mut new = Batch::new(self, replace);
             new.uses = uses;
             let hits = new.hits(&declared, &own);
             let retyped = new.retyped(&declared, &own);
@@ -307,7 +300,7 @@ impl Dylib {
         self.redefine(self.host(signature, MethodEntry::host(body))?)
     }
 
-    fn host(&self, signature: &Signature, entry: MethodEntry) -> Result<Definitions<'static>, SessionError> {
+    fn host(&self, signature: &Signature, entry: MethodEntry) -> Result<Definitions, SessionError> {
         let (cx, method) = (&self.context(), self.session.host_method(&signature.name));
         let built = host::module(cx, &method, signature);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
@@ -379,11 +372,7 @@ impl Dylib {
         self.redefine(self.typed_host(name, body)?)
     }
 
-    fn typed_host<M>(
-        &self,
-        name: &str,
-        body: impl TypedHost<M>,
-    ) -> Result<Definitions<'static>, SessionError> {
+    fn typed_host<M>(&self, name: &str, body: impl TypedHost<M>) -> Result<Definitions, SessionError> {
         let settling = self.session.host_method(name);
         let (cx, runtime) = (&self.context(), self.session.runtime());
         let refused = |reason: String| SessionError::Host { reason };
@@ -404,7 +393,8 @@ impl Dylib {
 /// Refuses functions whose symbols end like those of bodies and initialisers. Only low functions can have such symbols; those
 /// of high functions end with their types.
 fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
-    let is_inner = |name: &String| [BODY, HOT, INITIALIZER].iter().any(|kind| name.ends_with(kind));
+    let is_inner =
+        |name: &String| [BODY, HOT, INITIALIZER].iter().chain(&DECLARED).any(|kind| name.ends_with(kind));
     match own.iter().map(|&id| module[id].symbol(&module.cx)).find(is_inner) {
         Some(name) => Err(SessionError::Reserved { name }),
         None => Ok(()),

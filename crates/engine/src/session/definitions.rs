@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::{Module, Type};
-use brolga_linking::{Priority, Tracker};
+use brolga_linking::Priority;
 
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::Kept;
 use super::invalidation::Imported;
 use super::names_in::Bindings;
-use super::target::Native;
 use super::tiering::policy::Policy;
 use crate::program::{Callees, Program, no_doors_built, no_doors_read};
 
@@ -40,11 +39,10 @@ use crate::program::{Callees, Program, no_doors_built, no_doors_read};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nothing is defined until it is given to a dylib"]
-pub struct Definitions<'t> {
+pub struct Definitions {
     pub(crate) module: Module,
     /// How many functions at the front of the module are its own.
     pub(crate) own: usize,
-    pub(crate) tracker: Option<&'t Tracker<Native>>,
     pub(crate) manner: Manner,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
@@ -84,12 +82,11 @@ pub(crate) struct Manner {
     pub(crate) callees: Callees,
 }
 
-impl<'t> Definitions<'t> {
+impl Definitions {
     pub(crate) fn new(module: Module, own: usize) -> Self {
         Definitions {
             module,
             own,
-            tracker: None,
             manner: Manner::default(),
             imported: None,
             bindings: Bindings::new(),
@@ -143,12 +140,6 @@ impl<'t> Definitions<'t> {
     /// The calls of undefined methods, in words, one for each; none but after [`Dylib::read_late`](super::Dylib::read_late).
     pub fn missing(&self) -> &[String] {
         &self.missing
-    }
-
-    /// They are removed by this tracker.
-    pub fn tracked_by(mut self, tracker: &'t Tracker<Native>) -> Self {
-        self.tracker = Some(tracker);
-        self
     }
 
     /// They give way to other definitions of their names, until their first lookup.
@@ -237,7 +228,7 @@ impl<'t> Definitions<'t> {
     }
 }
 
-impl From<Program> for Definitions<'_> {
+impl From<Program> for Definitions {
     fn from(program: Program) -> Self {
         let (written, source, is_priced) = (program.written(), program.source().clone(), program.is_priced());
         let source = Some(source).filter(|source| !source.text().is_empty());

@@ -266,6 +266,13 @@ impl Dylib {
         Ok(self.linking.create_tracker(on_drop)?)
     }
 
+    /// A handle to the same dylib: what is defined through it is tracked by `tracker`, and removed with it. That is functions of programs and of the host, promises, the global
+    /// variables and types that programs declare, C symbols, libraries, archives and generators.
+    #[must_use]
+    pub fn tracked_by(&self, tracker: &linking::Tracker<Native>) -> Dylib {
+        Dylib { linking: self.linking.tracked_by(tracker), ..self.clone() }
+    }
+
     /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol. Methods of Base that the session has added are not
     /// listed.
     ///
@@ -307,12 +314,13 @@ impl Dylib {
         Ok(declared(&scopes, function, self.session.context(), &is_defined))
     }
 
-    /// Takes names out, all or none. Code goes when its last name is gone and nothing uses it.
+    /// Takes functions, C symbols, and the global variables and types that the dylib has declared out by their names, all or none. Code goes when its last name is gone and nothing
+    /// uses it.
     ///
     /// # Errors
     /// Some are missing, or being compiled.
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
-        let held = names.iter().map(|name| self.symbol(name)).collect::<Result<Vec<_>, _>>()?;
+        let held = names.iter().map(|name| self.removable(name)).collect::<Result<Vec<_>, _>>()?;
         let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
         // The versions behind a cell are freed with it.
         let linking = self.session.linking();
@@ -342,6 +350,15 @@ impl Dylib {
         Ok(())
     }
 
+    /// The symbol of what is removed by a name: of a declaration if nothing is defined by it.
+    fn removable(&self, name: &str) -> Result<SymbolRef, SessionError> {
+        let symbol = self.symbol(name)?;
+        match self.session.linking().is_defined(self.linking.label(symbol.symbol())) {
+            true => Ok(symbol),
+            false => Ok(self.declaration(name).unwrap_or(symbol)),
+        }
+    }
+
     /// Waits until symbols are no longer being materialized, however that ends.
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
         // One by one: a failure of one says nothing of the others, and work that was not requested is not started.
@@ -367,10 +384,6 @@ impl Dylib {
         let seen = self.session.inner.edges.number();
         self.linking.clear(dependants)?;
         self.session.inner.edges.forget_all(self.linking.id(), seen);
-        if let Some(scope) = self.session.scope(self.linking.id()) {
-            scope.forget_variables();
-        }
-        drop(self.session.inner.types.forget(self.linking.id()));
         Ok(())
     }
 }

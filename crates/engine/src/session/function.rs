@@ -272,8 +272,8 @@ fn function_at(
     name: &str,
     (label, address): (Label, usize),
 ) -> Result<Result<Function, SessionError>, State> {
-    let look_up = |symbol| {
-        let order = vec![Link { dylib: label.dylib, sees: linking::Sees::All }];
+    let look_up = |Label { dylib, symbol }| {
+        let order = vec![Link { dylib, sees: linking::Sees::All }];
         session.lookup(order, required([symbol]), Until::Ready)
     };
     let found = shared.placed.find(address, || session.leads_to(label));
@@ -287,6 +287,6 @@ fn function_at(
             }
         }
         Ok(None) => Ok(Err(SessionError::NotFunction { name: name.to_owned() })),
-        Err(Moved) => Err(State::Asked(look_up(label.symbol))),
+        Err(Moved) => Err(State::Asked(look_up(label))),
     }
 }

@@ -77,7 +77,7 @@ impl Dylib {
 
 impl Dylib {
     /// As [`Dylib::link_library`], for definitions of a program that the prelude has completed, which may have names and types of its own.
-    pub(super) fn link_library_of(&self, definitions: &Definitions<'_>) -> Result<(), SessionError> {
+    pub(super) fn link_library_of(&self, definitions: &Definitions) -> Result<(), SessionError> {
         let (from, to) = (&definitions.module.cx, self.session.context());
         if definitions.library.is_empty() {
             return Ok(());

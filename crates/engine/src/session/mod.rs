@@ -93,6 +93,7 @@ mod batch;
 mod boxed_entry;
 mod cells;
 mod compile;
+mod declared;
 mod deferred;
 mod define;
 mod definitions;
@@ -195,7 +196,7 @@ struct Inner {
     owners: Arc<Owners>,
     types: Arc<TypeNames>,
     /// How many functions of the host there have been.
-    hosts: Mutex<u64>,
+    last_number: Mutex<u64>,
     library: Library,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
@@ -330,7 +331,7 @@ impl Session {
             edges: Edges::default(),
             owners: Arc::default(),
             types: Arc::default(),
-            hosts: Mutex::default(),
+            last_number: Mutex::default(),
             library: Library::default(),
             code: cache,
             doors,
@@ -375,7 +376,7 @@ impl Session {
     }
 
     /// Gives definitions prices ([`Options::fuel`]) if the session was made with them.
-    pub(crate) fn price(&self, definitions: &mut Definitions<'_>) {
+    pub(crate) fn price(&self, definitions: &mut Definitions) {
         if self.inner.fuel {
             definitions.price();
         }
@@ -423,7 +424,6 @@ impl Session {
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
         self.inner.owners.forget(id);
-        drop(self.inner.types.forget(id));
     }
 
     /// Reports all compiled code to a profiler's or debugger's listener from now on.
@@ -515,9 +515,14 @@ impl Session {
 
     /// The name of the method that is the next closure of the host.
     fn host_method(&self, name: &str) -> String {
-        let mut hosts = lock(&self.inner.hosts);
-        *hosts += 1;
-        host::method_name(name, *hosts)
+        host::method_name(name, self.next_number())
+    }
+
+    /// A number that nothing else in the session has.
+    fn next_number(&self) -> u64 {
+        let mut last = lock(&self.inner.last_number);
+        *last += 1;
+        *last
     }
 
     /// The scope of a dylib that is open.

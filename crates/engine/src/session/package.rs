@@ -357,7 +357,7 @@ impl Dylib {
         session.fits(&package).map_err(Error::from)?;
         let tracker = self.create_tracker(OnDrop::Keep)?;
         session.packages().add(package.clone());
-        if let Err(error) = self.define_stored(&package, &tracker) {
+        if let Err(error) = self.tracked_by(&tracker).define_stored(&package) {
             session.packages().remove(&package);
             // They have not been seen.
             let _ = tracker.remove(Dependants::Keep);
@@ -366,15 +366,11 @@ impl Dylib {
         Ok(OpenedPackage { session: session.clone(), package, tracker })
     }
 
-    fn define_stored(
-        &self,
-        package: &Package,
-        tracker: &linking::Tracker<Native>,
-    ) -> Result<(), SessionError> {
+    fn define_stored(&self, package: &Package) -> Result<(), SessionError> {
         for (_, tiers, module) in package.programs() {
             let module = binary::read(module, self.context());
             let module = module.map_err(|error| Error::from(ImageError::from(error)))?;
-            self.define(self.build_stored(module)?.in_tiers(tiers).tracked_by(tracker))?;
+            self.define(self.build_stored(module)?.in_tiers(tiers))?;
         }
         Ok(())
     }
@@ -401,7 +397,7 @@ impl Dylib {
     }
 }
 
-impl Definitions<'_> {
+impl Definitions {
     /// Lazy, or in tiers.
     fn in_tiers(self, tiers: Option<u32>) -> Self {
         match tiers {

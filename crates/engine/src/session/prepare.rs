@@ -89,7 +89,7 @@ impl<'p> Prepared<'p> {
             manner.callees,
             |global| new.basis.variables.shared(global).cloned(),
         )?;
-        new.basis.variables.add_new(module, &facts.globals);
+        new.add_variables(module, &facts.globals);
         new.is_replaceable = manner.is_replaceable;
         new.methods = NewRows::new(manner.is_library);
         let limits = manner.policy.limits().filter(|_| lazy.len() == own.len());

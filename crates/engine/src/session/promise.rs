@@ -37,7 +37,7 @@ use crate::native_type::type_of;
 /// let main = session.create_dylib("main")?;
 /// // The front end keeps whatever it has; the module is built at the first call.
 /// let factor = 3;
-/// main.promise(&[Signature::new("scaled", &[Type::INT64], Type::INT64)], None, move |dylib| {
+/// main.promise(&[Signature::new("scaled", &[Type::INT64], Type::INT64)], move |dylib| {
 ///     let cx = dylib.session().context().view();
 ///     let mut b = Builder::high(&cx, "scaled", &[("x", Type::INT64)], Type::INT64);
 ///     let (x, factor) = (b.param(0)?, b.int(Type::INT64, factor)?);
@@ -86,7 +86,7 @@ impl Signature {
 }
 
 /// The maker of the program, in the context of the session.
-pub(crate) type Make = Box<dyn FnOnce() -> Result<Definitions<'static>, SessionError> + Send>;
+pub(crate) type Make = Box<dyn FnOnce() -> Result<Definitions, SessionError> + Send>;
 
 pub(crate) struct Promise {
     pub(crate) shared: Arc<Shared>,
@@ -114,7 +114,7 @@ impl MaterializationUnit<Native> for Promise {
 
 fn load(
     shared: &Shared,
-    made: Definitions<'static>,
+    made: Definitions,
     declared: &Module,
 ) -> Result<(Arc<CompilationInput>, Vec<FuncId>), SessionError> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();

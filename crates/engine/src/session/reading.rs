@@ -51,7 +51,7 @@ impl Dylib {
     ///
     /// # Errors
     /// It is broken, or calls what is not there; it has doors, and they are closed.
-    pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
+    pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions, SessionError> {
         self.read_with(name, bytes, Callees::AtOnce)
     }
 
@@ -61,16 +61,11 @@ impl Dylib {
     ///
     /// # Errors
     /// It is broken; it has doors, and they are closed.
-    pub fn read_late(&self, name: &str, bytes: &[u8]) -> Result<Definitions<'static>, SessionError> {
+    pub fn read_late(&self, name: &str, bytes: &[u8]) -> Result<Definitions, SessionError> {
         self.read_with(name, bytes, Callees::Late)
     }
 
-    fn read_with(
-        &self,
-        name: &str,
-        bytes: &[u8],
-        callees: Callees,
-    ) -> Result<Definitions<'static>, SessionError> {
+    fn read_with(&self, name: &str, bytes: &[u8], callees: Callees) -> Result<Definitions, SessionError> {
         // Names that only the program holds are freed with it.
         let cx = &self.context();
         let others = Others { scopes: self.session.scopes(&self.linking.links()?), cx };
@@ -95,7 +90,7 @@ impl Dylib {
     ///
     /// # Errors
     /// It is broken, or calls what is not there; it has doors, and they are closed.
-    pub fn build(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+    pub fn build(&self, module: Module) -> Result<Definitions, SessionError> {
         let mut made = self.build_trusted(module)?;
         if !self.session.has_open_doors() {
             no_doors_built(&made.module, made.own)?;
@@ -105,14 +100,14 @@ impl Dylib {
     }
 
     /// As [`Dylib::build`], of a module whose doors are the session's own.
-    pub(super) fn build_trusted(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+    pub(super) fn build_trusted(&self, module: Module) -> Result<Definitions, SessionError> {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::AtOnce)?;
         Ok(made)
     }
 
     /// As [`Dylib::build`], of a module of a package: it was verified separately, and its functions have their prices. Calls of what is not there are decided when they are reached.
-    pub(super) fn build_stored(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+    pub(super) fn build_stored(&self, module: Module) -> Result<Definitions, SessionError> {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::Late)?;
         let missing = missing_methods(&made.module, made.own);
@@ -121,7 +116,7 @@ impl Dylib {
     }
 
     /// Links the library as far as the module needs it, and imports what the module lacks.
-    fn complete(&self, module: Module) -> Result<Definitions<'static>, SessionError> {
+    fn complete(&self, module: Module) -> Result<Definitions, SessionError> {
         if self.is_shared(&module) {
             self.link_library(prelude::wanted(&module, 0))?;
         }
@@ -175,7 +170,7 @@ impl Dylib {
     }
 
     /// Imports what the module lacks.
-    pub(super) fn import(&self, mut module: Module) -> Result<Definitions<'static>, SessionError> {
+    pub(super) fn import(&self, mut module: Module) -> Result<Definitions, SessionError> {
         let own = module.func_count();
         if !self.is_shared(&module) {
             return Ok(Definitions::new(module, own));
@@ -188,7 +183,7 @@ impl Dylib {
     }
 
     /// Imports again for definitions that a dylib has read, if something has been defined since that was looked for.
-    pub(super) fn refresh_imports(definitions: &mut Definitions<'_>) -> Result<(), SessionError> {
+    pub(super) fn refresh_imports(definitions: &mut Definitions) -> Result<(), SessionError> {
         let Some((dylib, imported)) = &definitions.imported else { return Ok(()) };
         if dylib.session.inner.edges.is_new(imported) {
             return Ok(());
@@ -198,7 +193,7 @@ impl Dylib {
     }
 
     /// Replaces the module of definitions by one that has only their own functions, and imports what that lacks.
-    fn import_again(&self, definitions: &mut Definitions<'_>, module: Module) -> Result<(), SessionError> {
+    fn import_again(&self, definitions: &mut Definitions, module: Module) -> Result<(), SessionError> {
         let own = definitions.own;
         let again = self.import(module)?;
         definitions.imported = again.imported;
@@ -237,10 +232,7 @@ impl Dylib {
 
     /// Translates the module of definitions, if names have come to mean other functions since it was read, or if it was made without this dylib. The result is the
     /// functions that it defines and mentions, to be noted when it comes into force.
-    pub(super) fn settle_names(
-        &self,
-        definitions: &mut Definitions<'_>,
-    ) -> Result<Vec<NameUse>, SessionError> {
+    pub(super) fn settle_names(&self, definitions: &mut Definitions) -> Result<Vec<NameUse>, SessionError> {
         let (owners, dylib) = (&self.session.inner.owners, self.linking.id());
         self.note_order();
         owners.sweep(self.session.context());

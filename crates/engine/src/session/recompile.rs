@@ -30,7 +30,7 @@ impl Dylib {
             if hits.is_empty() {
                 return Ok(());
             }
-            let mut new = Batch::new(self, true, None);
+            let mut new = Batch::new(self, true);
             (new.basis.hits, new.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
             new.recompile(hits, seen, kept)?;
             if new.define(&mut BTreeSet::new())?.is_some() {

@@ -2,7 +2,7 @@
 //!
 //! | the linking model | here |
 //! |---|---|
-//! | has taken the definition of a label away | its row in the method table is hidden from the next world on; callers are recompiled (`recompile.rs`) |
+//! | has taken the definition of a label away | its row in the method table is hidden from the next world on; callers are recompiled (`recompile.rs`); a declaration is forgotten (`declared.rs`) |
 //! | marks a definition as removed | its cell is marked: handles do not keep it |
 //! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
 
@@ -30,7 +30,9 @@ impl Host<Native> for Removal {
     fn unnamed(&self, session: &linking::Session<Native>, labels: &[Label]) {
         self.methods.remove(session, labels);
         if let Some(inner) = self.session.get().and_then(Weak::upgrade) {
-            Session { inner }.recompile_after_removal(labels);
+            let session = Session { inner };
+            session.forget_declared(labels);
+            session.recompile_after_removal(labels);
         }
     }
 

@@ -20,7 +20,7 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::module::Global;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
 use brolga_jit::Globals;
-use brolga_linking::DylibId;
+use brolga_linking::{DylibId, Symbol};
 use smallvec::SmallVec;
 
 use super::names_in::{Bindings, uses_variable};
@@ -70,6 +70,8 @@ pub(crate) struct Variable {
     pub(super) declared: Global,
     /// The variable's cell.
     pub(super) cells: Globals,
+    /// What is removed with its declaration.
+    pub(super) symbol: Symbol,
 }
 
 #[derive(Default)]
@@ -222,10 +224,12 @@ impl Scope {
         lock(&self.offers).variables.insert(name, variable)
     }
 
-    /// Forgets all global variables. Programs that use them keep them.
-    pub(crate) fn forget_variables(&self) {
-        let before = std::mem::take(&mut lock(&self.offers).variables);
-        drop(before);
+    /// The global variable of this name is removed, if it is the one with this symbol. Programs that use it keep it. The result is to be dropped without a lock.
+    #[must_use]
+    pub(crate) fn forget_variable(&self, name: &str, symbol: Symbol) -> Option<Variable> {
+        let mut offers = lock(&self.offers);
+        offers.variables.get(name).filter(|known| known.symbol == symbol)?;
+        offers.variables.remove(name)
     }
 
     /// The symbols of functions with this bare name.

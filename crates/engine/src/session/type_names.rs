@@ -65,6 +65,16 @@ impl DeclaredTypes {
     }
 }
 
+/// A type that a program declares, and that its name does not mean in the dylib yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NewType {
+    pub(super) name: Box<str>,
+    /// The count of the homonym.
+    pub(super) count: u32,
+    /// The count of the one that the dylib has declared before.
+    pub(super) former: Option<u32>,
+}
+
 /// The types with a name.
 #[derive(Default)]
 struct Known {
@@ -92,8 +102,12 @@ struct Declared {
 impl Known {
     /// What the name means in a dylib with this link order.
     fn meaning(&self, order: &[DylibId]) -> Option<u32> {
-        let declared = order.iter().find_map(|id| self.of.iter().find(|known| known.dylib == *id));
-        declared.map(|known| known.count)
+        order.iter().find_map(|id| self.own(*id)).map(|known| known.count)
+    }
+
+    /// The one that a dylib has declared last.
+    fn own(&self, dylib: DylibId) -> Option<&Declared> {
+        self.of.iter().find(|known| known.dylib == dylib)
     }
 
     /// Whether the first type with the name is of no dylib.
@@ -137,25 +151,42 @@ impl TypeNames {
         known.later
     }
 
-    /// Brings the declarations of a program of a dylib with this link order into force, from a world on. Former types end there. What is returned is to be dropped without a lock.
+    /// The declared types that the names do not mean in a dylib with this link order.
+    pub(crate) fn new_in(&self, order: &[DylibId], declared: &DeclaredTypes) -> Vec<NewType> {
+        let table = lock(&self.table);
+        let new = |(name, count): &(Box<str>, u32)| {
+            let known = table.known.get(name);
+            let is_there = || declared.cx.types.find_own(declared.cx.names.homonym(name, *count)).is_some();
+            if known.and_then(|known| known.meaning(order)) == Some(*count) || !is_there() {
+                return None;
+            }
+            let former = known.and_then(|known| known.own(*order.first()?)).map(|own| own.count);
+            Some(NewType { name: name.clone(), count: *count, former })
+        };
+        declared.names.iter().filter_map(new).collect()
+    }
+
+    /// The count of the type that a dylib has declared last by a name.
+    pub(crate) fn own(&self, dylib: DylibId, name: &str) -> Option<u32> {
+        lock(&self.table).known.get(name)?.own(dylib).map(|own| own.count)
+    }
+
+    /// Brings the new types of a program of a dylib into force, from a world on. Former types end there. What is returned is to be dropped without a lock.
     #[must_use]
     pub(crate) fn declare(
         &self,
-        order: &[DylibId],
-        DeclaredTypes { names, cx }: DeclaredTypes,
+        dylib: DylibId,
+        declared: &DeclaredTypes,
+        new: Vec<NewType>,
         world: u64,
     ) -> Vec<Arc<Context>> {
         let mut former = Vec::new();
-        let Some(&dylib) = order.first() else { return former };
         let mut table = lock(&self.table);
-        for (name, count) in names {
+        for NewType { name, count, .. } in new {
+            let held = declared.cx.view();
+            // The view holds it from now on.
+            let _held = held.types.find_own(held.names.homonym(&name, count));
             let known = table.known.entry(name.clone()).or_default();
-            if known.meaning(order) == Some(count) {
-                continue;
-            }
-            let held = cx.view();
-            let found = held.types.find_own(held.names.homonym(&name, count));
-            let Some(_) = found else { continue };
             let new = Declared { dylib, count, since: world, held };
             let Some(own) = known.of.iter_mut().find(|one| one.dylib == dylib) else {
                 known.of.push(new);
@@ -171,17 +202,17 @@ impl TypeNames {
         former
     }
 
-    /// Forgets the types of a dylib. What is returned is to be dropped without a lock.
+    /// A dylib forgets a type that it has declared. What is returned is to be dropped without a lock.
     #[must_use]
-    pub(crate) fn forget(&self, dylib: DylibId) -> Vec<Arc<Context>> {
-        let mut gone = Vec::new();
-        lock(&self.table).known.retain(|_, known| {
-            let (of, others): (Vec<_>, Vec<_>) = known.of.drain(..).partition(|one| one.dylib == dylib);
-            known.of = others.into();
-            gone.extend(of.into_iter().map(|one| one.held));
-            known.later > 0 || known.is_of_program || !known.of.is_empty()
-        });
-        gone
+    pub(crate) fn forget(&self, dylib: DylibId, name: &str, count: u64) -> Option<Arc<Context>> {
+        let mut table = lock(&self.table);
+        let known = table.known.get_mut(name)?;
+        let at = known.of.iter().position(|one| one.dylib == dylib && u64::from(one.count) == count)?;
+        let gone = known.of.remove(at).held;
+        if known.later == 0 && !known.is_of_program && known.of.is_empty() {
+            table.known.remove(name);
+        }
+        Some(gone)
     }
 
     /// A symbol as a program of a dylib with this link order means it: types with a count have it there. None if there are no such types in the session.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use brolga_ir::module::Global;
 use brolga_ir::{Module, Name};
 use brolga_jit::Globals;
+use brolga_linking::Symbol;
 
 use super::dylib::Dylib;
 use super::error::SessionError;
@@ -51,8 +52,13 @@ impl DeclaredVariables {
         Ok(all)
     }
 
-    /// Those that other programs do not have are new, and have their cells among these.
-    pub(super) fn add_new(&mut self, module: &Module, cells: &Globals) {
+    /// Those that other programs do not have are new, and have their cells among these. `symbol` makes a symbol for one.
+    pub(super) fn add_new(
+        &mut self,
+        module: &Module,
+        cells: &Globals,
+        mut symbol: impl FnMut(&str) -> Symbol,
+    ) {
         // The dylib itself is among them, if the program may share variables.
         if self.scopes.is_empty() {
             return;
@@ -63,7 +69,8 @@ impl DeclaredVariables {
             // A view that holds nothing else.
             let cx = module.cx.view();
             let _held = (cx.names.text(declared.name), cx.types.kind(declared.ty));
-            (name.into(), Variable { cx, declared: declared.clone(), cells: cells.only(name) })
+            let symbol = symbol(name);
+            (name.into(), Variable { cx, declared: declared.clone(), cells: cells.only(name), symbol })
         });
         self.new = new.collect();
     }

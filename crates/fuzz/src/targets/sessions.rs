@@ -152,7 +152,7 @@ impl World {
                 if let Some(tracker) = self.done(dylib.create_tracker(OnDrop::Remove))
                     && let Some(read) = self.done(dylib.read("step", source(step).as_bytes()))
                 {
-                    self.done(dylib.define(read.tracked_by(&tracker)));
+                    self.done(dylib.tracked_by(&tracker).define(read));
                     if let Some(func) = self.done(dylib.func::<(i64,), i64>(&name)) {
                         self.call(&func);
                     }

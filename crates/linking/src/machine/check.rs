@@ -77,6 +77,11 @@ impl<P: Parts> Machine<P> {
                 }
             }
         }
+        for dylib in self.by_name.values().filter_map(|id| self.dylibs.get(*id).ok()) {
+            if dylib.generators.iter().any(|known| self.trackers.get(known.tracker).is_none()) {
+                return Err(format!("a generator of `{}` has no tracker", dylib.name));
+            }
+        }
         for (id, tracker) in self.trackers.iter() {
             if tracker.units.iter().any(|unit| self.units.get(*unit).is_none_or(|unit| unit.tracker != id)) {
                 return Err(format!("tracker {id:?} knows a unit that is not its own"));

@@ -176,17 +176,27 @@ impl<P: Parts> Machine<P> {
         (!is_used && unit.entries.len() == 1).then_some(unit.tracker)
     }
 
+    /// The tracker of what comes into a dylib: this one, or the dylib's own if there is none.
+    pub(super) fn tracker_for(
+        &mut self,
+        dylib: DylibId,
+        tracker: Option<TrackerId<P>>,
+        begun: bool,
+    ) -> Result<TrackerId<P>, Error> {
+        let default = self.accepting(dylib, begun)?.default_tracker;
+        let tracker = tracker.unwrap_or(default);
+        self.check_session("tracker", tracker.session())?;
+        match self.trackers.get(tracker) {
+            None => Err(Error::Removed),
+            Some(known) if known.dylib != dylib => Err(Error::DifferentDylibs),
+            Some(_) => Ok(tracker),
+        }
+    }
+
     /// The tracker of what is defined, if nothing speaks against it.
     pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
-        let default = self.accepting(define.dylib, define.begun)?.default_tracker;
-        let tracker = define.tracker.unwrap_or(default);
-        self.check_session("tracker", tracker.session())?;
+        let tracker = self.tracker_for(define.dylib, define.tracker, define.begun)?;
         self.check_links(define.units.iter().filter_map(|unit| unit.source.home()))?;
-        match self.trackers.get(tracker) {
-            None => return Err(Error::Removed),
-            Some(known) if known.dylib != define.dylib => return Err(Error::DifferentDylibs),
-            Some(_) => {}
-        }
         let symbols = define.units.iter().flat_map(|unit| &unit.symbols);
         if let Some(slot) = define.units.iter().find(|unit| matches!(unit.source, Source::Slot { .. }))
             && let Some((symbol, _)) =

@@ -33,7 +33,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{
-    Doer, Dylib, Event, GeneratorId, Machine, Parts, Read, State, Tracker, TrackerId, UnitId, Version,
+    Doer, Dylib, Event, Garbage, Generating, GeneratorId, Machine, Parts, Read, State, Tracker, TrackerId,
+    UnitId, Version,
 };
 use crate::error::Error;
 use crate::flags::{Link, Sees};
@@ -224,6 +225,8 @@ pub struct AddGenerator<P: Parts> {
     pub dylib: DylibId,
     /// The generator.
     pub generator: P::Generator,
+    /// With what it is removed; none for the dylib's own.
+    pub tracker: Option<TrackerId<P>>,
     /// Whether it belongs to what was begun before the session was stopped, or to its end.
     pub begun: bool,
 }
@@ -233,12 +236,47 @@ impl<P: Parts> Event<P> for AddGenerator<P> {
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
         let id = GeneratorId(machine.next_generator);
-        match machine.accepting(self.dylib, self.begun) {
+        let tracker = machine.tracker_for(self.dylib, self.tracker, self.begun);
+        match tracker.and_then(|tracker| Ok((tracker, machine.dylibs.get_mut(self.dylib)?))) {
             Err(error) => return Err((error, self.generator)),
-            Ok(dylib) => dylib.generators.push((id, self.generator)),
+            Ok((tracker, dylib)) => {
+                dylib.generators.push(Generating { id, generator: self.generator, tracker });
+            }
         }
         machine.next_generator += 1;
         Ok(id)
+    }
+}
+
+/// Takes a generator out of its dylib. What it has defined stays.
+pub struct RemoveGenerator {
+    /// The dylib.
+    pub dylib: DylibId,
+    /// The generator.
+    pub generator: GeneratorId,
+}
+
+impl<P: Parts> Event<P> for RemoveGenerator {
+    type Reply = Result<(), Error>;
+
+    fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
+        let dylib = machine.open(self.dylib)?;
+        let at = dylib.generators.iter().position(|known| known.id == self.generator);
+        let gone = dylib.generators.remove(at.ok_or(Error::Removed)?);
+        machine.drop_generators([gone]);
+        Ok(())
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// The generators are asked no more; lookups that wait for their answers continue as if they were not there.
+    pub(super) fn drop_generators(&mut self, gone: impl IntoIterator<Item = Generating<P>>) {
+        for Generating { id, generator, .. } in gone {
+            let waiting = self.requests.iter().filter(|(_, request)| request.generator == id);
+            let waiting: Vec<_> = waiting.map(|(request, _)| request).collect();
+            waiting.into_iter().for_each(|request| self.generated(request, &Ok(())));
+            self.effects.garbage.push(Garbage::Generator(generator));
+        }
     }
 }
 

@@ -77,7 +77,7 @@ pub use duty::{
 };
 pub use dylibs::{
     AddGenerator, AddLinks, Closing, CreateDylib, CreateTracker, Initialized, Initializers, LinkOrder,
-    Opened, Plan, Release, RemoveLink, SetLinks,
+    Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use emit::{Complete, Emit, Group, Incomplete};
 pub use redirect::{Aliasee, IsDefined, Leads, Redirect};
@@ -192,6 +192,8 @@ pub struct Ask<P: Parts> {
     pub generator: P::Generator,
     /// The dylib to define symbols in.
     pub dylib: DylibId,
+    /// The tracker of what it defines.
+    pub tracker: TrackerId<P>,
     /// The missing symbols.
     pub symbols: Vec<Symbol>,
     /// The kind of the lookup.
@@ -396,6 +398,14 @@ pub struct Tracker<P: Parts> {
     units: BTreeSet<UnitId<P>>,
 }
 
+/// A generator of a dylib.
+struct Generating<P: Parts> {
+    id: GeneratorId,
+    generator: P::Generator,
+    /// With what it is removed; what it defines is so, too.
+    tracker: TrackerId<P>,
+}
+
 struct Dylib<P: Parts> {
     name: Arc<str>,
     board: P::Board,
@@ -403,7 +413,7 @@ struct Dylib<P: Parts> {
     serial: u64,
     symbols: FxHashMap<Symbol, Version<P>>,
     links: Vec<Link>,
-    generators: Vec<(GeneratorId, P::Generator)>,
+    generators: Vec<Generating<P>>,
     default_tracker: TrackerId<P>,
     initializers: Vec<dylibs::Initializer<P>>,
     opens: u64,

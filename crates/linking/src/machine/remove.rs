@@ -59,6 +59,7 @@ impl<P: Parts> Event<P> for RemoveTracker<P> {
         let Some(tracker) = machine.trackers.get(self.tracker) else { return Err(Error::Removed) };
         let (units, dylib) = (tracker.units.clone(), tracker.dylib);
         machine.remove_units(units, self.dependants, &Cause::Removed)?;
+        machine.remove_generators(self.tracker, dylib);
         machine.retire_tracker(self.tracker, dylib);
         Ok(())
     }
@@ -228,6 +229,14 @@ impl<P: Parts> Machine<P> {
         }
     }
 
+    fn remove_generators(&mut self, tracker: TrackerId<P>, dylib: DylibId) {
+        let Ok(dylib) = self.dylibs.get_mut(dylib) else { return };
+        let all = std::mem::take(&mut dylib.generators).into_iter();
+        let (gone, kept): (Vec<_>, Vec<_>) = all.partition(|known| known.tracker == tracker);
+        dylib.generators = kept;
+        self.drop_generators(gone);
+    }
+
     fn move_units(&mut self, from: TrackerId<P>, to: TrackerId<P>) {
         let Some(units) = self.trackers.get_mut(from).map(|tracker| std::mem::take(&mut tracker.units))
         else {
@@ -241,6 +250,10 @@ impl<P: Parts> Machine<P> {
         if let Some(to) = self.trackers.get_mut(to) {
             to.units.extend(units);
         }
+        let dylib = self.trackers.get(from).map(|tracker| tracker.dylib);
+        let dylib = dylib.and_then(|dylib| self.dylibs.get_mut(dylib).ok());
+        let generators = dylib.into_iter().flat_map(|dylib| &mut dylib.generators);
+        generators.filter(|known| known.tracker == from).for_each(|known| known.tracker = to);
     }
 
     /// Live units other than those of `removed` that use ready symbols of `units`, each with one such symbol.
@@ -450,13 +463,7 @@ impl<P: Parts> Machine<P> {
         self.by_name.remove(&dylib.name);
         self.opened.remove(&id);
         self.trackers.remove(dylib.default_tracker);
-        for (id, generator) in dylib.generators {
-            // Waiters for an answer continue as if the dylib were not there.
-            let waiting = self.requests.iter().filter(|(_, request)| request.generator == id);
-            let waiting: Vec<_> = waiting.map(|(request, _)| request).collect();
-            waiting.into_iter().for_each(|request| self.generated(request, &Ok(())));
-            self.effects.garbage.push(Garbage::Generator(generator));
-        }
+        self.drop_generators(dylib.generators);
         self.effects.garbage.push(Garbage::Board(dylib.board));
     }
 }

@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 
 use super::waits::Certainty;
 use super::{
-    Answer, Ask, Doer, Event, Found, Garbage, GeneratorId, Machine, Parts, Phase, Purpose, Query, QueryId,
-    Request, RequestId, State, Todo, UnitId, Version,
+    Answer, Ask, Doer, Event, Found, Garbage, Generating, GeneratorId, Machine, Parts, Phase, Purpose, Query,
+    QueryId, Request, RequestId, State, Todo, UnitId, Version,
 };
 use crate::error::Error;
 use crate::flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want, merged};
@@ -239,11 +239,11 @@ impl<P: Parts> Machine<P> {
                 }
                 !seen
             });
-            for (generator, _) in &dylib.generators {
+            for &Generating { id, .. } in &dylib.generators {
                 let mut symbols = absent.clone();
-                symbols.retain(|symbol| !query.asked.contains(&(*generator, *symbol)));
+                symbols.retain(|symbol| !query.asked.contains(&(id, *symbol)));
                 if !symbols.is_empty() {
-                    return Ok(Matched::Ask { generator: *generator, dylib: link.dylib, symbols });
+                    return Ok(Matched::Ask { generator: id, dylib: link.dylib, symbols });
                 }
             }
         }
@@ -317,9 +317,19 @@ impl<P: Parts> Machine<P> {
             self.asking.insert((generator, *symbol), request);
         }
         let known = self.dylibs.get(dylib).into_iter().flat_map(|dylib| &dylib.generators);
-        if let Some((_, handle)) = known.into_iter().find(|(known, _)| *known == generator) {
-            let generator = handle.clone();
-            self.effects.asks.push(Ask { request, generator, dylib, symbols: fresh, kind, priority });
+        if let Some(Generating { generator, tracker, .. }) =
+            known.into_iter().find(|known| known.id == generator)
+        {
+            let (generator, tracker) = (generator.clone(), *tracker);
+            self.effects.asks.push(Ask {
+                request,
+                generator,
+                dylib,
+                tracker,
+                symbols: fresh,
+                kind,
+                priority,
+            });
         }
     }
 

@@ -582,21 +582,21 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
         main.lookup([symbol]).wait().expect("ready");
     }
     let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
+    let tracked = main.tracked_by(&tracker);
     let change = |replace| Change {
         units: vec![made(&[(old, E, 20)]), made(&[(beside, E, 5)])],
-        tracker: Some(&tracker),
         replace,
         orphans: vec![(orphan, gone), (stays, old)],
         unused: vec![unused, gone],
         stay: vec![stays],
         beside: vec![(beside, stays), (beside, gone)],
     };
-    let refused = main.change(change(false), |_| panic!("it is refused without being asked"));
+    let refused = tracked.change(change(false), |_| panic!("it is refused without being asked"));
     assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
-    assert!(!main.change(change(true), |_| false).expect("nothing speaks against it"));
+    assert!(!tracked.change(change(true), |_| false).expect("nothing speaks against it"));
     let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
     assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for the symbols that no lookup finds");
-    let made = main.change(change(true), |is_defined| {
+    let made = tracked.change(change(true), |is_defined| {
         main.ready(old) == Some(2) && is_defined(main.label(old)) && !is_defined(main.label(beside))
     });
     assert!(made.expect("nothing speaks against it"));

@@ -26,6 +26,7 @@ use crate::session::linking;
 use crate::session::method_table::NewRows;
 use crate::session::scope::{self, Offer, Variable};
 use crate::session::sync::lock;
+use crate::session::type_names::NewType;
 
 /// A step that is about to be made.
 struct Step<'b, 'a> {
@@ -66,7 +67,6 @@ impl Batch<'_> {
         let hidden = std::mem::take(&mut self.hidden);
         let change = linking::Change {
             units: std::mem::take(&mut self.units),
-            tracker: self.tracker,
             replace: self.replace,
             orphans: hidden.clone(),
             unused: std::mem::take(&mut self.stale),
@@ -121,8 +121,8 @@ impl Step<'_, '_> {
             let (types, former) = (self.batch.types.take(), &mut self.replaced._types);
             self.replaced._methods =
                 inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
-                    if let Some(declared) = types {
-                        *former = inner.types.declare(&inner.owners.order(dylib), declared, world);
+                    if let Some((declared, new)) = types {
+                        *former = inner.types.declare(dylib, &declared, new, world);
                     }
                     let version = |(reserved, again): (Reserved, Again)| {
                         again.owner.supersede(reserved, world, again.body)
@@ -143,7 +143,12 @@ impl Step<'_, '_> {
         let there: BTreeSet<Symbol> = self.batch.weak.iter().copied().filter(is_there).collect();
         let is_same = there == *overridden && self.busy.is_empty();
         *overridden = there;
-        let is_meant = dylib.session.inner.owners.mean(dylib.linking.id(), &self.batch.uses);
+        let (inner, id) = (&dylib.session.inner, dylib.linking.id());
+        let is_new = |(declared, new): &(_, Vec<NewType>)| {
+            inner.types.new_in(&inner.owners.order(id), declared) == *new
+        };
+        let is_meant =
+            inner.owners.mean(id, &self.batch.uses) && self.batch.types.as_ref().is_none_or(is_new);
         is_same && is_meant && self.batch.led.iter().all(|(symbol, to)| dylib.linking.ready(*symbol) == *to)
     }
 

@@ -1,0 +1,68 @@
+//! The symbols of what programs declare: global variables and types.
+//!
+//! A function is removed by its symbol: by name, with its tracker, with its dylib. So that a declaration is removed by the same rules, it has a symbol as well, which
+//! has no address and which no program can name.
+//!
+//! ```text
+//!   global count::Int64 = 0   ──► `7#count#global`      7: the number of the declaration
+//!   struct Point x end        ──► `2#Point#type`        2: the count of the homonym (`type_names.rs`)
+//!
+//!   symbol loses its name ──► the scope of the dylib forgets the variable, or the dylib its type
+//! ```
+//!
+//! A declaration that takes the place of another one of its dylib takes the other's symbol out in the same step. Programs keep what they have.
+
+use brolga_linking::{Label, Symbol, SymbolRef};
+
+use super::Session;
+use super::dylib::Dylib;
+
+/// The end of a variable's symbol.
+const GLOBAL: &str = "#global";
+
+/// The end of a type's symbol.
+const TYPE: &str = "#type";
+
+/// The ends of the symbols.
+pub(super) const DECLARED: [&str; 2] = [GLOBAL, TYPE];
+
+/// The text of a variable's symbol.
+pub(super) fn variable_symbol(name: &str, number: u64) -> String {
+    format!("{number}#{name}{GLOBAL}")
+}
+
+/// The text of a type's symbol.
+pub(super) fn type_symbol(name: &str, count: u32) -> String {
+    format!("{count}#{name}{TYPE}")
+}
+
+/// The number and the name in a symbol with this end.
+fn parts<'s>(symbol: &'s str, end: &str) -> Option<(u64, &'s str)> {
+    let (number, name) = symbol.strip_suffix(end)?.split_once('#')?;
+    Some((number.parse().ok()?, name))
+}
+
+impl Session {
+    /// Declarations were removed: their names mean them no more.
+    pub(super) fn forget_declared(&self, labels: &[Label]) {
+        for &Label { dylib, symbol } in labels {
+            let text = self.linking().names().text(symbol);
+            if let Some((_, name)) = parts(&text, GLOBAL) {
+                drop(self.scope(dylib).and_then(|scope| scope.forget_variable(name, symbol)));
+            } else if let Some((count, name)) = parts(&text, TYPE) {
+                drop(self.inner.types.forget(dylib, name, count));
+            }
+        }
+    }
+}
+
+impl Dylib {
+    /// The symbol of the variable or type that this dylib has declared last by a name.
+    pub(super) fn declaration(&self, name: &str) -> Option<SymbolRef> {
+        let (names, dylib) = (self.session.linking().names(), self.linking.id());
+        let variable = self.session.scope(dylib).and_then(|scope| scope.variable(name));
+        let ty = || names.find(&type_symbol(name, self.session.inner.types.own(dylib, name)?));
+        let symbol: Option<Symbol> = variable.map(|variable| variable.symbol).or_else(ty);
+        symbol.and_then(|symbol| names.hold_symbol(symbol))
+    }
+}
