@@ -155,3 +155,40 @@ fn generators_and_c_symbols_go_with_their_tracker() {
         });
     }
 }
+
+extern "C" fn one() -> i64 {
+    1
+}
+
+extern "C" fn two() -> i64 {
+    2
+}
+
+extern "C" fn three_of_c() -> i64 {
+    3
+}
+
+/// A C symbol is redefined as a function is: its callers call the new one, in whatever program they have been inlined.
+#[test]
+fn c_symbols_are_redefined() {
+    const CALLS: &str = "function calls()::Int64\n1 ─ %1 = $(Expr(:foreigncall, :(:brolga_n), Int64, svec(), 0, :(:ccall)))::Int64\n└──      return %1\nend\n";
+    const TOP: &str = "function top()::Int64\n1 ─ %1 = invoke Main.calls()::Int64\n└──      return %1\nend\n";
+    each(|session, kind, at| {
+        let [a, b] = dylibs(session);
+        // A function that was called before its symbol was there finds it.
+        let late = b.read_late("late.jlir", CALLS.as_bytes()).unwrap();
+        b.define(kind.of(late)).unwrap();
+        define(&b, kind, TOP);
+        let failed = b.func::<(), i64>("top").map(|top| top.call(()));
+        assert!(!matches!(failed, Ok(Ok(_))), "{at}");
+        let both = || (value(&b, "calls"), value(&b, "top"));
+        a.define_c_symbol("brolga_n", one as *const ()).unwrap();
+        assert_eq!(both(), (Some(1), Some(1)), "{at}");
+        assert!(a.define_c_symbol("brolga_n", two as *const ()).is_err(), "{at}: it is there");
+        a.redefine_c_symbol("brolga_n", two as *const ()).unwrap();
+        assert_eq!(both(), (Some(2), Some(2)), "{at}");
+        // A nearer one.
+        b.define_c_symbol("brolga_n", three_of_c as *const ()).unwrap();
+        assert_eq!(both(), (Some(3), Some(3)), "{at}");
+    });
+}

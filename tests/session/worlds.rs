@@ -104,7 +104,7 @@ end
     )
 }
 
-fn as_kind<'t>(program: Definitions, kind: Kind) -> Definitions {
+fn as_kind(program: Definitions, kind: Kind) -> Definitions {
     match kind {
         Kind::Eager => program,
         Kind::Lazy => program.lazy(),

@@ -217,7 +217,7 @@ impl Repl {
         })?
     }
 
-    fn compiled<'t>(&self, definitions: Definitions) -> Definitions {
+    fn compiled(&self, definitions: Definitions) -> Definitions {
         match self.tiers {
             Tiers::One => definitions.inlinable().lazy(),
             Tiers::Two(calls) => definitions.inlinable().tiered(calls),

@@ -63,19 +63,33 @@ enum Value {
     Function(usize, usize),
 }
 
+#[derive(Clone, Copy)]
+struct Variable {
+    first: i64,
+    cell: usize,
+    tracker: Option<usize>,
+}
+
+/// A type that a dylib has declared.
+struct Declared {
+    dylib: usize,
+    number: usize,
+    tracker: Option<usize>,
+}
+
 #[derive(Default)]
 pub(super) struct Model {
     /// The link orders, of the library as well.
     orders: [Vec<usize>; DYLIBS + 1],
     homonyms: [Vec<Homonym>; NAMES.len()],
     definitions: BTreeMap<Key, Definition>,
-    /// The variables of the dylibs: first value, cell.
-    variables: BTreeMap<(usize, usize), (i64, usize)>,
+    /// The variables of the dylibs.
+    variables: BTreeMap<(usize, usize), Variable>,
     cells: Vec<i64>,
     /// The types `P`, by how many fields they have.
     types: Vec<usize>,
     /// Which of these `P` means in the dylibs that have declared it, in the order of the first declarations.
-    declared: Vec<(usize, usize)>,
+    declared: Vec<Declared>,
     /// Whether no dylib means the first one any more.
     is_first_former: bool,
     clock: u64,
@@ -214,16 +228,17 @@ impl Model {
         }
         let mut declared = BTreeMap::new();
         for &(variable, first) in &program.globals {
-            let known = find(self, variable).filter(|(known, _)| *known == first);
-            let (_, cell) = known.unwrap_or_else(|| {
+            let known = find(self, variable).filter(|known| known.first == first);
+            let known = known.unwrap_or_else(|| {
                 self.cells.push(first);
-                self.variables.insert((dylib, variable), (first, self.cells.len() - 1));
-                (first, self.cells.len() - 1)
+                let new = Variable { first, cell: self.cells.len() - 1, tracker: program.tracker };
+                self.variables.insert((dylib, variable), new);
+                new
             });
-            declared.insert(variable, cell);
+            declared.insert(variable, known.cell);
         }
         if let Some(fields) = program.fields {
-            self.declare(dylib, fields);
+            self.declare(dylib, fields, program.tracker);
         }
         let fields = self.fields(dylib).unwrap_or(0);
         for (&name, &homonym) in &meaning {
@@ -242,7 +257,7 @@ impl Model {
             let target = target.map_or(Target::Late, |key| Target::Method(key, life(key)));
             let cell = match function.body {
                 Body::Read(variable) | Body::Set(variable) => {
-                    declared.get(&variable).copied().or_else(|| find(self, variable).map(|(_, cell)| cell))
+                    declared.get(&variable).copied().or_else(|| find(self, variable).map(|known| known.cell))
                 }
                 _ => None,
             };
@@ -265,28 +280,30 @@ impl Model {
 
     /// How many fields `P` has in a dylib.
     fn fields(&self, dylib: usize) -> Option<usize> {
-        let declared = |at: &usize| self.declared.iter().find(|(of, _)| of == at);
+        let declared = |at: &usize| self.declared.iter().find(|declared| declared.dylib == *at);
         let meant = declared(&dylib).or_else(|| self.orders[dylib].iter().find_map(declared));
-        meant.map(|&(_, number)| self.types[number])
+        meant.map(|meant| self.types[meant.number])
     }
 
     /// A program of a dylib declares `P` with so many fields.
-    fn declare(&mut self, dylib: usize, fields: usize) {
+    fn declare(&mut self, dylib: usize, fields: usize, tracker: Option<usize>) {
         if self.fields(dylib) == Some(fields) {
             return;
         }
         let first = (!self.is_first_former && !self.types.is_empty()).then_some(0);
-        let mut candidates = first.into_iter().chain(self.declared.iter().map(|&(_, number)| number));
+        let mut candidates = first.into_iter().chain(self.declared.iter().map(|declared| declared.number));
         let number = candidates.find(|&number| self.types[number] == fields).unwrap_or_else(|| {
             self.types.push(fields);
             self.types.len() - 1
         });
-        match self.declared.iter().position(|(of, _)| *of == dylib) {
+        let new = Declared { dylib, number, tracker };
+        match self.declared.iter().position(|declared| declared.dylib == dylib) {
             Some(own) => {
-                let before = std::mem::replace(&mut self.declared[own].1, number);
-                self.is_first_former |= before == 0 && self.declared.iter().all(|(_, number)| *number != 0);
+                let before = std::mem::replace(&mut self.declared[own], new);
+                let is_former = self.declared.iter().all(|declared| declared.number != 0);
+                self.is_first_former |= before.number == 0 && is_former;
             }
-            None => self.declared.push((dylib, number)),
+            None => self.declared.push(new),
         }
     }
 
@@ -396,12 +413,14 @@ impl Model {
             },
             Step::RemoveTracker { dylib, tracker } => {
                 self.remove(|key, one| key.0 == dylib && one.tracker == Some(tracker));
+                self.variables.retain(|key, one| key.0 != dylib || one.tracker != Some(tracker));
+                self.declared.retain(|one| one.dylib != dylib || one.tracker != Some(tracker));
                 Answer::Done
             }
             Step::Clear { dylib } => {
                 self.remove(|key, _| key.0 == dylib);
                 self.variables.retain(|key, _| key.0 != dylib);
-                self.declared.retain(|(of, _)| *of != dylib);
+                self.declared.retain(|declared| declared.dylib != dylib);
                 Answer::Done
             }
             Step::Call { dylib, name, ty, times } => {

@@ -31,6 +31,8 @@
 //! Notes about removed functions are dropped when a lookup hits them, or in a sweep when their number has doubled since the last sweep; notes
 //! about a closed dylib are dropped when it is next found.
 //!
+//! Code has the addresses of C functions, so a function is noted under the names of those that it calls, too.
+//!
 //! A caller for which the new function has another type keeps its old callee.
 //!
 //! **Removal.** Callers whose dynamic calls may have been decided for a removed method are recompiled after it (`removal.rs`). Static callers keep what they have inlined.
@@ -48,6 +50,7 @@ use std::sync::{Arc, Mutex};
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
+use brolga_opt::lower::is_julia_function;
 
 use super::input::ProgramFacts;
 use super::reach::{DynamicCall, Reach, first_parameter, is_leaf, may_reach};
@@ -104,6 +107,12 @@ impl Change {
             (module[id].symbol(&module.cx).into(), module.cx.names.text(module[id].name).into());
         let declared = module.cx.is_same(cx).then(|| module[id].declaration());
         Change { label, symbol, bare, object: object(module, id, cx), declared, is_removal: false }
+    }
+
+    /// A pending definition of a C symbol.
+    pub(crate) fn c_symbol(label: Label, name: &str) -> Change {
+        let symbol: Arc<str> = name.into();
+        Change { label, bare: symbol.clone(), symbol, object: None, declared: None, is_removal: false }
     }
 
     /// The removal of a method of a function object, by what its dylib offered of it.
@@ -190,7 +199,7 @@ pub(crate) struct Caller {
     pub(crate) kind: Kind,
     /// Whether its types belong to the session's context.
     is_shared: bool,
-    /// The symbols of its inlined callees.
+    /// The symbols of its inlined callees, and of the C functions whose addresses its code has.
     inlines: Vec<Arc<str>>,
     /// The methods that its dynamic calls may reach, if its types belong to the session's context.
     reach: Reach,
@@ -450,12 +459,13 @@ impl Notes {
         program: &mut Option<u64>,
     ) {
         let Dependence { callees, reach, looks } = dependences.dependence(id);
-        if callees.is_empty() && !looks {
-            return self.add_nothing(label);
-        }
         let module = dependences.module;
         let func = &module[id];
-        let inlines = callees.iter().map(|&id| module[id].symbol(&module.cx).into()).collect();
+        let mut inlines: Vec<Arc<str>> = c_functions(module, func).collect();
+        if callees.is_empty() && !looks && inlines.is_empty() {
+            return self.add_nothing(label);
+        }
+        inlines.extend(callees.iter().map(|&id| Arc::from(module[id].symbol(&module.cx))));
         let reach = if is_shared { reach } else { Reach::default() };
         let searches = looks && (reach.has_unknown || !is_shared);
         let searches = searches.then(|| *program.get_or_insert_with(|| self.program(module)));
@@ -499,6 +509,12 @@ impl Notes {
         self.programs.push(names.map(|name| module.cx.names.text(name).into()).collect());
         self.programs.len() as u64 - 1
     }
+}
+
+/// The names of the C functions that a function calls, and that are not the run time's.
+fn c_functions<'m>(module: &'m Module, func: &'m Func) -> impl Iterator<Item = Arc<str>> + 'm {
+    let names = func.foreigns().filter_map(|(_, foreign)| Some(module.cx.names.text(foreign.name?)));
+    names.filter(|name| !is_julia_function(name)).map(Arc::from)
 }
 
 /// The declarations of what a function calls.

@@ -19,8 +19,10 @@ use brolga_linking::{
 };
 use brolga_runtime::Runtime;
 
+use super::deferred::Redefined;
 use super::dylib::Dylib;
 use super::error::SessionError;
+use super::invalidation::Change;
 use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, fail_unit};
 
@@ -33,10 +35,40 @@ impl Dylib {
     /// # Errors
     /// The doors are closed ([`Options::doors`](crate::Options::doors)); the name is defined already.
     pub fn define_c_symbol(&self, name: &str, address: *const ()) -> Result<(), SessionError> {
-        self.session.need("`Dylib::define_c_symbol`", Door::NativeCode)?;
+        self.c_symbol("`Dylib::define_c_symbol`", name, address, false).map(drop)
+    }
+
+    /// Gives a C symbol an address, and replaces the one that it has, as [`Dylib::redefine`]: functions that call it are compiled again, and running ones call the old one to
+    /// their end.
+    ///
+    /// # Errors
+    /// The doors are closed; what defines the symbol now is being linked.
+    pub fn redefine_c_symbol(&self, name: &str, address: *const ()) -> Result<Redefined, SessionError> {
+        self.c_symbol("`Dylib::redefine_c_symbol`", name, address, true)
+    }
+
+    fn c_symbol(
+        &self,
+        caller: &'static str,
+        name: &str,
+        address: *const (),
+        replace: bool,
+    ) -> Result<Redefined, SessionError> {
+        self.session.need(caller, Door::NativeCode)?;
         let symbol = self.session.linking().symbol(name);
         let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
-        Ok(self.linking.define(absolute([(symbol.symbol(), flags, address.expose_provenance())]))?)
+        let unit = absolute([(symbol.symbol(), flags, address.expose_provenance())]);
+        if replace {
+            self.linking.redefine(vec![unit], None)?
+        } else {
+            self.linking.define(unit)?
+        }
+        // A first definition may be what callers have missed, or be nearer to them than what they have found.
+        let change = Change::c_symbol(self.linking.label(symbol.symbol()), name);
+        let (hits, _) = self.session.inner.edges.hit(&[change]);
+        let mut redefined = Redefined::default();
+        self.session.recompile_callers(hits, &mut redefined);
+        Ok(redefined)
     }
 
     /// Finds C symbols of the process that the filter accepts, when something in reach of this dylib asks.

@@ -23,7 +23,7 @@
 //! | interpret at first | [`Definitions::interpreted`]: the first calls do not wait for compilation |
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, from any definition |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
-//! | remove | [`Tracker::remove`](linking::Tracker::remove), [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
+//! | remove | [`Tracker::remove`](linking::Tracker::remove) for what was defined through [`Dylib::tracked_by`], [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
 //! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
 //! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
