@@ -30,14 +30,15 @@ use brolga_opt::lower::is_julia_function;
 use rustc_hash::FxHashSet;
 
 use super::names_in::{Bindings, functions_in, variables};
+use super::offer::Offer;
 use super::reach::{DynamicCall, Reach, may_reach, reach};
-use super::scope::{IsDefined, Offer, Seen, SessionMethod, Visible, called, methods_in};
+use super::scope::{IsDefined, Seen, SessionMethod, Visible, called, first_of, methods_in};
 
 /// The methods of a function object that are imported.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Sought {
-    /// All, for a static call.
-    Called(Type),
+    /// All that a static call may reach, by the type of its first argument if that is a leaf.
+    Called((Type, Option<Type>)),
     /// All, for calls of a value.
     All(Type),
     /// Those that are there and that a dynamic call may reach.
@@ -47,8 +48,17 @@ enum Sought {
 impl Sought {
     fn function(&self) -> Type {
         match self {
-            Sought::Called(function) | Sought::All(function) => *function,
+            Sought::Called((function, _)) | Sought::All(function) => *function,
             Sought::Reached(call) => call.function,
+        }
+    }
+
+    /// The type of the first argument, if that is a leaf.
+    fn first(&self, module: &Module) -> Option<Type> {
+        match self {
+            Sought::Called((_, first)) => *first,
+            Sought::All(_) => None,
+            Sought::Reached(call) => first_of(module, &call.args),
         }
     }
 }
@@ -72,8 +82,8 @@ pub(crate) struct Importer<'a> {
     pub(crate) is_defined: IsDefined<'a>,
     /// Where the calls of a program that is compiled again go.
     pub(crate) bindings: &'a Bindings,
-    /// The methods of a function object in all dylibs of the session.
-    pub(crate) methods: &'a dyn Fn(&Context, Type) -> Vec<SessionMethod>,
+    /// The methods of a function object in all dylibs of the session that a call may reach if its first argument has a type.
+    pub(crate) methods: &'a dyn Fn(&Context, Type, Option<Type>) -> Vec<SessionMethod>,
 }
 
 /// An import that is under way.
@@ -127,7 +137,8 @@ impl<'a> Importer<'a> {
 
     /// Adds the methods that are sought and are not there.
     fn add(&self, module: &mut Module, sought: &Sought, import: &mut Import<'a>) {
-        let visible = methods_in(&self.scopes, sought.function(), self.is_defined, self.bindings);
+        let methods = (sought.function(), sought.first(module));
+        let visible = methods_in(&self.scopes, methods, self.is_defined, self.bindings);
         if self.is_open(module, import.own, sought, &visible) {
             module.note_open(sought.function());
         }
@@ -190,7 +201,8 @@ impl<'a> Importer<'a> {
         };
         // Dynamic calls do not go to what has been removed.
         let is_gone = |(symbol, visible): (&Arc<str>, &Visible)| !(self.is_defined)(visible.dylib, symbol);
-        visible.iter().any(is_gone) || (self.methods)(&module.cx, function).into_iter().any(misses)
+        visible.iter().any(is_gone)
+            || (self.methods)(&module.cx, function, sought.first(module)).into_iter().any(misses)
     }
 
     /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.
@@ -218,7 +230,8 @@ impl<'a> Importer<'a> {
             && !variables(func).any(|name| module.global(name).is_some())
             && func.callees().all(|(_, callee)| match callee {
                 CalleeData::Method { function, args, .. } => {
-                    let visible = methods_in(home, *function, self.is_defined, &offer.bindings);
+                    let methods = (*function, first_of(module, args));
+                    let visible = methods_in(home, methods, self.is_defined, &offer.bindings);
                     self.target(module, own, *function, args)
                         == most_specific(visible, module, *function, args)
                 }
@@ -234,7 +247,8 @@ impl<'a> Importer<'a> {
         function: Type,
         args: &[Type],
     ) -> Option<(DylibId, Arc<str>)> {
-        let mut visible = methods_in(&self.scopes, function, self.is_defined, self.bindings);
+        let methods = (function, first_of(module, args));
+        let mut visible = methods_in(&self.scopes, methods, self.is_defined, self.bindings);
         for &id in module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own) {
             let (func, dylib) = (&module[id], self.dylib);
             let offer = Offer::declaration(&module.cx, func);

@@ -65,7 +65,9 @@ impl Dylib {
         }
         // A first definition may be what callers have missed, or be nearer to them than what they have found.
         let change = Change::c_symbol(self.linking.label(symbol.symbol()), name);
-        let (hits, _) = self.session.inner.edges.hit(&[change]);
+        let (mut hits, _) = self.session.inner.edges.hit(&[change]);
+        let owners = &self.session.inner.owners;
+        hits.retain(|hit| owners.order(hit.label.dylib).contains(&self.linking.id()));
         let mut redefined = Redefined::default();
         self.session.recompile_callers(hits, &mut redefined);
         Ok(redefined)

@@ -112,6 +112,7 @@ mod library;
 mod method_table;
 mod names_in;
 mod needs;
+mod offer;
 mod opening;
 mod owners;
 mod package;

@@ -150,7 +150,7 @@ impl Dylib {
         };
         // All dylibs that may have methods of a function, whether they are seen or not. The library gives way to all of them.
         let library = self.session.inner.library.id();
-        let methods = |cx: &Context, function: Type| {
+        let methods = |cx: &Context, function: Type, first: Option<Type>| {
             let TypeKind::Function(named) = *cx.types.kind(function) else { return Vec::new() };
             let names = &cx.names;
             let named = ((names.text(named.module), names.text(named.name)), names.count(named.name));
@@ -160,7 +160,7 @@ impl Dylib {
             let seen = users.into_iter().chain([dylib]).filter(|id| Some(*id) != library);
             let seen = seen
                 .filter_map(|id| Some(Seen::new(id, self.session.scope(id)?, soon.filter(|_| id == dylib))));
-            seen.flat_map(|seen| seen.all_methods(function))
+            seen.flat_map(|seen| seen.methods(function, first))
                 .filter(|method| is_defined(method.dylib, &method.symbol))
                 .collect()
         };

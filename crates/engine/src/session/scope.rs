@@ -23,43 +23,15 @@ use brolga_jit::Globals;
 use brolga_linking::{DylibId, Symbol};
 use smallvec::SmallVec;
 
-use super::names_in::{Bindings, uses_variable};
-use super::reach::{decides_later, reach};
+use super::names_in::Bindings;
+use super::offer::{MethodSet, Offer};
+use super::reach::{decides_later, is_leaf, reach};
 use super::sync::lock;
 
 /// See the file's header.
 #[derive(Default)]
 pub(crate) struct Scope {
     offers: Mutex<Offers>,
-}
-
-/// A declaration, and the view that holds its names and types.
-#[derive(Clone)]
-pub(crate) struct Offer {
-    pub(super) cx: Arc<Context>,
-    pub(super) func: Arc<Func>,
-    /// Where its static calls go.
-    pub(super) bindings: Arc<Bindings>,
-}
-
-impl Offer {
-    /// A declaration alone.
-    pub(super) fn declaration(cx: &Arc<Context>, func: &Func) -> Offer {
-        Offer { cx: cx.clone(), func: Arc::new(func.declaration()), bindings: Arc::default() }
-    }
-
-    /// Offers a function of a module: with its body if that may come into other programs.
-    fn of(module: &Module, func: &Func, is_inlinable: bool, bindings: &Arc<Bindings>) -> Offer {
-        if !is_inlinable || uses_variable(module, func) {
-            return Offer::declaration(&module.cx, func);
-        }
-        Offer { cx: module.cx.clone(), func: Arc::new(func.clone()), bindings: bindings.clone() }
-    }
-
-    /// The function without its body.
-    fn declared(&self) -> Offer {
-        Offer::declaration(&self.cx, &self.func)
-    }
 }
 
 /// A global variable of a dylib.
@@ -80,12 +52,10 @@ struct Offers {
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
     /// All symbols above, each with the types that the objects of its functions have, as far as they are high functions.
     known: BTreeMap<Arc<str>, BTreeSet<Type>>,
-    /// By the type of the function object, then by symbol.
-    declared: BTreeMap<Type, BTreeMap<Arc<str>, Offer>>,
+    /// By the type of the function object.
+    methods: BTreeMap<Type, MethodSet>,
     /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
-    /// Functions of another context, by the types that their objects have in this one, with the views that hold these: they cannot be inlined.
-    foreign: BTreeMap<(Type, Arc<str>), Arc<Context>>,
     /// The variables, by name: of several declarations the last one.
     variables: BTreeMap<Box<str>, Variable>,
     /// At how many symbols those that were removed are dropped.
@@ -110,16 +80,11 @@ impl Offers {
             !symbols.is_empty()
         });
         let mut dropped = Vec::new();
-        self.declared.retain(|_, declared| {
-            declared.retain(|symbol, offer| {
-                let is_gone = gone.contains(symbol);
-                dropped.extend(is_gone.then(|| offer.clone()));
-                !is_gone
-            });
-            !declared.is_empty()
+        self.methods.retain(|_, methods| {
+            dropped.extend(methods.remove(&gone));
+            !methods.is_empty()
         });
         self.lazy.retain(|symbol| !gone.contains(symbol));
-        self.foreign.retain(|(_, symbol), _| !gone.contains(symbol));
         dropped
     }
 }
@@ -135,7 +100,7 @@ impl Scope {
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
                 let offer = Offer::of(module, func, inlinable, bindings);
                 offers.known.entry(symbol.clone()).or_default().insert(object.ty);
-                offers.declared.entry(object.ty).or_default().insert(symbol, offer);
+                offers.methods.entry(object.ty).or_default().insert(symbol, offer);
             }
         }
     }
@@ -153,7 +118,7 @@ impl Scope {
                 && let Some(object) = object(module, id, cx)
             {
                 objects.insert(object);
-                offers.foreign.insert((object, symbol), cx.clone());
+                offers.methods.entry(object).or_default().insert_foreign(symbol, cx.clone());
             }
         }
     }
@@ -165,7 +130,8 @@ impl Scope {
 
     /// The type of the result of a function, if its types are those of the session's context.
     pub(crate) fn result(&self, object: Type, symbol: &str) -> Option<Type> {
-        lock(&self.offers).declared.get(&object)?.get(symbol)?.func.sig.results.first().copied()
+        let offers = lock(&self.offers);
+        offers.methods.get(&object)?.declared().get(symbol)?.func.sig.results.first().copied()
     }
 
     /// Whether a function is lazy.
@@ -191,12 +157,8 @@ impl Scope {
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
         offers.lazy.extend(other.lazy);
-        for (object, symbol) in other.foreign.into_keys() {
-            let before = offers.declared.get_mut(&object).and_then(|declared| declared.get_mut(&symbol));
-            before.into_iter().for_each(|before| *before = before.declared());
-        }
-        for (object, declared) in other.declared {
-            offers.declared.entry(object).or_default().extend(declared);
+        for (object, methods) in other.methods {
+            offers.methods.entry(object).or_default().take_over(methods);
         }
     }
 
@@ -239,12 +201,7 @@ impl Scope {
 
     /// Whether a function object has methods here.
     pub(crate) fn has(&self, function: Type) -> bool {
-        lock(&self.offers).declared.contains_key(&function)
-    }
-
-    /// The methods of a function object, each with its symbol.
-    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Offer> {
-        lock(&self.offers).declared.get(&function).cloned().unwrap_or_default()
+        lock(&self.offers).methods.get(&function).is_some_and(|methods| !methods.declared().is_empty())
     }
 
     /// The methods with this symbol.
@@ -252,8 +209,9 @@ impl Scope {
         let offers = lock(&self.offers);
         let objects = offers.known.get(symbol).into_iter().flatten().copied();
         let offered = |object| {
-            let offer = offers.declared.get(&object).and_then(|methods| methods.get(symbol)).cloned();
-            let is_there = offer.is_some() || offers.foreign.contains_key(&(object, symbol.clone()));
+            let methods = offers.methods.get(&object)?;
+            let offer = methods.declared().get(symbol).cloned();
+            let is_there = offer.is_some() || methods.is_foreign(symbol);
             is_there.then(|| Offered { symbol: symbol.clone(), object, offer })
         };
         objects.filter_map(offered).collect()
@@ -262,7 +220,8 @@ impl Scope {
     /// All functions: name without types, symbol, and the types of the result if they are those of the session's context.
     pub(crate) fn functions(&self) -> Vec<(String, Arc<str>, Option<String>)> {
         let offers = lock(&self.offers);
-        let results: BTreeMap<&Arc<str>, &Offer> = offers.declared.values().flatten().collect();
+        let results: BTreeMap<&Arc<str>, &Offer> =
+            offers.methods.values().flat_map(MethodSet::declared).collect();
         let result = |symbol| {
             let Offer { cx, func, .. } = results.get(symbol)?;
             Some(cx.types.display(*func.sig.results.first()?).to_string())
@@ -275,12 +234,12 @@ impl Scope {
     /// All functions that are declared, by module and name.
     pub(crate) fn names(&self) -> Vec<(String, String)> {
         let offers = lock(&self.offers);
-        let name = |(object, methods): (&Type, &BTreeMap<Arc<str>, Offer>)| {
-            let cx = &methods.values().next()?.cx;
+        let name = |(object, methods): (&Type, &MethodSet)| {
+            let cx = &methods.declared().values().next()?.cx;
             let TypeKind::Function(function) = *cx.types.kind(*object) else { return None };
             Some((cx.names.text(function.module).to_owned(), cx.names.text(function.name).to_owned()))
         };
-        offers.declared.iter().filter_map(name).collect()
+        offers.methods.iter().filter_map(name).collect()
     }
 }
 
@@ -300,18 +259,22 @@ impl<'a> Seen<'a> {
         Seen { dylib, scope, soon }
     }
 
-    /// The methods of a function object, each with its symbol.
-    fn declarations(&self, function: Type) -> BTreeMap<Arc<str>, Offer> {
-        let mut found = self.scope.declarations(function);
-        let Some(soon) = self.soon else { return found };
-        let new = soon.declarations(function);
-        let offers = lock(&soon.offers);
-        for (symbol, offer) in &mut found {
-            if offers.foreign.contains_key(&(function, symbol.clone())) {
-                *offer = offer.declared();
-            }
+    /// The methods of a function object that a call may reach if its first argument has the type `first`, each with its symbol.
+    fn declarations(&self, function: Type, first: Option<Type>) -> BTreeMap<Arc<str>, Offer> {
+        let mut found = BTreeMap::new();
+        if let Some(methods) = lock(&self.scope.offers).methods.get(&function) {
+            found.extend(methods.reached(first).map(|(symbol, offer)| (symbol.clone(), offer.clone())));
         }
-        found.extend(new);
+        if let Some(soon) = self.soon
+            && let Some(methods) = lock(&soon.offers).methods.get(&function)
+        {
+            for (symbol, offer) in &mut found {
+                if methods.is_foreign(symbol) {
+                    *offer = Offer::declaration(&offer.cx, &offer.func);
+                }
+            }
+            found.extend(methods.reached(first).map(|(symbol, offer)| (symbol.clone(), offer.clone())));
+        }
         found
     }
 }
@@ -332,15 +295,15 @@ pub(super) struct Offered {
 }
 
 impl Seen<'_> {
-    /// The methods of a function object.
-    pub(super) fn all_methods(&self, function: Type) -> Vec<SessionMethod> {
+    /// The methods of a function object that a call may reach if its first argument has the type `first`.
+    pub(super) fn methods(&self, function: Type, first: Option<Type>) -> Vec<SessionMethod> {
         let method = |symbol, offer| SessionMethod { dylib: self.dylib, symbol, offer };
-        let declared = self.declarations(function).into_iter();
+        let declared = self.declarations(function, first).into_iter();
         let mut found: Vec<_> = declared.map(|(symbol, offer)| method(symbol, Some(offer))).collect();
         for scope in [Some(&*self.scope), self.soon].into_iter().flatten() {
             let offers = lock(&scope.offers);
-            let foreign = offers.foreign.keys().filter(|(object, _)| *object == function);
-            found.extend(foreign.map(|(_, symbol)| method(symbol.clone(), None)));
+            let foreign = offers.methods.get(&function).into_iter().flat_map(MethodSet::foreign);
+            found.extend(foreign.map(|symbol| method(symbol.clone(), None)));
         }
         found
     }
@@ -353,17 +316,17 @@ pub(super) struct Visible {
     pub(super) offer: Offer,
 }
 
-/// The methods of a function object that are defined, by symbol. Of several with one symbol, the one to which it is bound, even if it has been removed, or the one of the
-/// first dylib in the link order.
+/// The methods of a function object that are defined and that a call may reach if its first argument has the type `first`, by symbol. Of several with one symbol, the one to
+/// which it is bound, even if it has been removed, or the one of the first dylib in the link order.
 pub(super) fn methods_in(
     scopes: &[Seen<'_>],
-    function: Type,
+    (function, first): (Type, Option<Type>),
     is_defined: IsDefined<'_>,
     bindings: &Bindings,
 ) -> BTreeMap<Arc<str>, Visible> {
     let mut found: BTreeMap<Arc<str>, Visible> = BTreeMap::new();
     for seen in scopes {
-        for (symbol, offer) in seen.declarations(function) {
+        for (symbol, offer) in seen.declarations(function, first) {
             let is_bound = bindings.get(&symbol) == Some(&seen.dylib);
             if is_bound || !found.contains_key(&symbol) && is_defined(seen.dylib, &symbol) {
                 found.insert(symbol, Visible { dylib: seen.dylib, offer });
@@ -381,7 +344,7 @@ pub(crate) fn declared(
     is_defined: IsDefined<'_>,
 ) -> Option<Module> {
     let mut module = Module::new(cx.view());
-    for Visible { offer, .. } in methods_in(scopes, function, is_defined, &Bindings::new()).values() {
+    for Visible { offer, .. } in methods_in(scopes, (function, None), is_defined, &Bindings::new()).values() {
         let func = offer.func.declaration();
         if module.cx.hold(&func) {
             // Methods of one function with different symbols are no duplicates.
@@ -435,7 +398,8 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     let mut pending = vec![only];
     let mut seen = BTreeSet::new();
     while let Some(at) = pending.pop() {
-        let mut functions = called(&part, at);
+        let mut functions: BTreeSet<Type> =
+            called(&part, at).into_iter().map(|(function, _)| function).collect();
         functions.extend(reach(&part, &part[at]).functions(&part));
         for function in functions {
             for &method in module.methods(function).iter().filter(|&&method| seen.insert(method)) {
@@ -450,15 +414,22 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     Some((part, only))
 }
 
-/// The function objects of which a function calls methods that may be elsewhere: the module has none for exactly the types of the call.
-pub(super) fn called(module: &Module, id: FuncId) -> BTreeSet<Type> {
+/// The function objects of which a function calls methods that may be elsewhere, each with the type of the first argument if it is a [leaf](is_leaf): the module has none for
+/// exactly the types of the call.
+pub(super) fn called(module: &Module, id: FuncId) -> BTreeSet<(Type, Option<Type>)> {
     let callees = module[id].callees().filter_map(|(_, callee)| match callee {
         CalleeData::Method { function, args, .. } => {
-            module.find_exact(*function, args).is_none().then_some(*function)
+            let is_elsewhere = module.find_exact(*function, args).is_none();
+            is_elsewhere.then(|| (*function, first_of(module, args)))
         }
         CalleeData::Symbol { .. } => None,
     });
     callees.collect()
+}
+
+/// The type of a call's first argument, if it is a [leaf](is_leaf).
+pub(super) fn first_of(module: &Module, args: &[Type]) -> Option<Type> {
+    args.first().copied().filter(|&first| is_leaf(&module.cx.types, first))
 }
 
 /// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.

@@ -24,7 +24,8 @@ use crate::session::invalidation::Invalidated;
 use crate::session::lazy::{BODY, HOT};
 use crate::session::linking;
 use crate::session::method_table::NewRows;
-use crate::session::scope::{self, Offer, Variable};
+use crate::session::offer::Offer;
+use crate::session::scope::{self, Variable};
 use crate::session::sync::lock;
 use crate::session::type_names::NewType;
 
