@@ -69,17 +69,3 @@ fn a_method_recompiles_callers_that_may_reach_it() {
         }
     }
 }
-
-/// For measurements.
-#[test]
-#[ignore = "prints the time that it takes"]
-fn many_methods() {
-    for count in [250, 500, 1000, 2000] {
-        let (_session, main) = session(OptLevel::O2);
-        let start = std::time::Instant::now();
-        for i in 0..count {
-            define(&main, &method(i));
-        }
-        println!("{count} methods: {:?}", start.elapsed());
-    }
-}

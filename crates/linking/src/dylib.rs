@@ -15,7 +15,7 @@ use crate::machine::{
     GeneratorId, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols,
     RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
-use crate::session::{Definer, Definition, Live, Session, Shown, Unit, WeakSession, required};
+use crate::session::{Definer, Definition, Later, Live, Session, Shown, Unit, WeakSession, required};
 use crate::slot::SlotCell;
 use crate::target::Target;
 
@@ -73,14 +73,22 @@ impl<T: Target> WeakDylib<T> {
     }
 }
 
+/// A fact about symbols of a dylib.
+pub enum Fact<T: Target> {
+    /// Whether a symbol is defined.
+    Defined(Symbol, bool),
+    /// What [`Dylib::ready`] returns of a symbol.
+    Ready(Symbol, Option<T::Address>),
+}
+
 /// Definitions, and what comes into force in the same step; what is not there is left out.
 pub struct Change<T: Target> {
     /// The units to define.
     pub units: Vec<Unit<T>>,
     /// Whether it takes the place of what is there.
     pub replace: bool,
-    /// Symbols, each with one beside which it lies: it goes if that is gone.
-    pub orphans: Vec<(Symbol, Symbol)>,
+    /// What it was prepared from: it is made only if all of this is so.
+    pub expected: Vec<Fact<T>>,
     /// Symbols that are not in use any more. Symbols that are being materialized stay.
     pub unused: Vec<Symbol>,
     /// Symbols that stay, and get the tracker of what is defined.
@@ -215,24 +223,30 @@ impl<T: Target> Dylib<T> {
         defined.map_err(|(error, _)| error)
     }
 
-    /// Makes a change, if `agree` permits it: it is called when nothing else prevents the change, and nothing else changes until it is made. Says
-    /// whether it was. `agree` is handed a function that says what is defined, without the change.
-    ///
-    /// `agree` runs under the session's lock. It must not call the session, but for [`Dylib::ready`].
+    /// Makes a change, if what it expects is so. Says whether it was. What follows from it takes place when the second result is dropped: so the caller may hold a lock under
+    /// which its own tables change together with these.
     ///
     /// # Errors
     /// As [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Nothing has changed then.
-    pub fn change(
-        &self,
-        change: Change<T>,
-        agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
-    ) -> Result<bool, Error> {
-        let Change { units, replace, orphans, unused, stay, beside } = change;
+    pub fn change(&self, change: Change<T>) -> (Result<bool, Error>, Later<T>) {
+        let Change { units, replace, expected, unused, stay, beside } = change;
         let (tracker, begun) = (self.tracked, self.session.is_within());
         let define = Define { dylib: self.id, tracker, units, replace, begun };
-        let orphans = RemoveOrphans { dylib: self.id, symbols: orphans };
         let change = machine::Change { define, unused, stay, beside };
-        self.session.step_if(orphans, change, agree)
+        self.session.step_if(change, |is_defined| {
+            expected.iter().all(|fact| match *fact {
+                Fact::Defined(symbol, is_so) => is_defined(self.label(symbol)) == is_so,
+                // Boards are written under the lock.
+                Fact::Ready(symbol, address) => {
+                    self.shown.board.get(symbol) == address.map(T::Address::to_word)
+                }
+            })
+        })
+    }
+
+    /// Takes symbols out that lie beside others which are gone, but for those that are being materialized: each symbol with the one beside which it lies.
+    pub fn remove_orphans(&self, symbols: Vec<(Symbol, Symbol)>) {
+        self.session.step(RemoveOrphans { dylib: self.id, symbols });
     }
 
     /// Defines symbols that have the addresses of others, all or none.

@@ -26,7 +26,7 @@
 //! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
 //! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
 //! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
-//! | user code and destructors never run under the lock, but for the decision that [`Dylib::change`] is given | [`machine::Effects`] own all of it until the lock is released |
+//! | user code and destructors never run under the lock | [`machine::Effects`] own all of it until the lock is released |
 //! | a limit of one call fails no other | `machine/callers.rs`: a unit is abandoned only when nobody else waits for it |
 //!
 //! Words. A *unit* is what is materialized, and removed, as one; the materializing task has the *responsibility*. A symbol is
@@ -77,7 +77,7 @@ pub use dispatch::{
     Dispatcher, Doing, InPlace, Leave, MAX_THREADS, Needed, OnExecutor, Pool, PoolOptions, PoolQueue, Seeded,
     Task, Token, Tokens,
 };
-pub use dylib::{Change, Dylib, OnDrop, Tracker, WeakDylib};
+pub use dylib::{Change, Dylib, Fact, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};
 pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
 pub use generator::{Addresses, Generator, Reexports, Request};
@@ -87,7 +87,7 @@ pub use machine::{Alias, Dependants};
 pub use names::{Names, Released, SymbolRef, SymbolScope};
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, names_only, unit};
 pub use session::{
-    Answer, Definition, Dependence, EpochHost, Group, Host, PlainHost, Session, Unit, Version, WeakSession,
-    required, weak,
+    Answer, Definition, Dependence, EpochHost, Group, Host, Later, PlainHost, Session, Unit, Version,
+    WeakSession, required, weak,
 };
 pub use target::{NoSlot, Slot, Target};

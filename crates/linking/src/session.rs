@@ -7,8 +7,7 @@
 //! The lock is held for one step, a few microseconds. Boards mirror the tables, so they are written under the lock. All
 //! other effects run after the release, on the thread that made the step, because they call user code (wakers,
 //! dispatchers, destructors), which may make further steps. Stores to slots run outside the lock as well, so two threads
-//! may store to one slot in the wrong order; stores are numbered, and a late one is dropped (`slot.rs`). One callback runs
-//! under the lock: the condition of `Dylib::change`, which decides with the final tables whether the change is made.
+//! may store to one slot in the wrong order; stores are numbered, and a late one is dropped (`slot.rs`).
 //!
 //! [`Session::end`], in order:
 //!
@@ -466,32 +465,29 @@ impl<T: Target> Session<T> {
         lock(&self.0.machine).read(read)
     }
 
-    /// Runs an event and then, if `change` is possible and `agree` returns true, `change`; both under one lock. Performs their
-    /// effects afterwards.
+    /// Makes a change, if it is possible and `agree` returns true: `agree` is handed a function that says what is defined.
     pub(crate) fn step_if(
         &self,
-        first: impl Event<Live<T>>,
         change: machine::Change<Live<T>>,
         agree: impl FnOnce(&dyn Fn(Label) -> bool) -> bool,
-    ) -> Result<bool, Error> {
-        let mut change = Some(change);
+    ) -> (Result<bool, Error>, Later<T>) {
+        dispatch::tell_if_caught();
+        let later = |effects, refused| Later { session: self.clone(), effects, refused };
         let mut machine = lock(&self.0.machine);
-        let (_, before) = Self::publish(machine.step(first));
-        let may = change.as_ref().map_or(Ok(()), |change| machine.may_change(change));
-        let made = match may {
-            Ok(()) if agree(&|label| machine.is_defined(label)) => {
-                change.take().map(|change| Self::publish(machine.step(change)))
-            }
-            _ => None,
+        let refused = match machine.may_change(&change) {
+            Ok(()) if agree(&|label| machine.is_defined(label)) => None,
+            Ok(()) => Some(Ok(false)),
+            Err(error) => Some(Err(error)),
         };
+        if let Some(refused) = refused {
+            return (refused, later(None, change.define.units));
+        }
+        let (reply, effects) = Self::publish(machine.step(change));
         drop(machine);
-        // A refused change runs destructors of the embedder, so it is dropped after the lock is released.
-        drop(change);
-        self.perform(before);
-        may?;
-        let Some((reply, effects)) = made else { return Ok(false) };
-        self.perform(effects);
-        reply.map(|()| true).map_err(|(error, _)| error)
+        match reply {
+            Ok(()) => (Ok(true), later(Some(effects), Vec::new())),
+            Err((error, units)) => (Err(error), later(Some(effects), units)),
+        }
     }
 
     /// Writes to the boards, under the lock.
@@ -590,6 +586,24 @@ impl<T: Target> Session<T> {
         work: impl FnOnce() + Send + 'static,
     ) -> Task {
         Task::new(priority, work).for_doer(SessionDoer { session: self.address(), doer })
+    }
+}
+
+/// The consequences of a [change](crate::Dylib::change), which take place when this is dropped: work is queued, lookups are answered, the host hears of what has lost its
+/// name. If the change was not made, its units are dropped.
+#[must_use = "the consequences take place when it is dropped, which must be without a lock"]
+pub struct Later<T: Target> {
+    session: Session<T>,
+    effects: Option<Effects<Live<T>>>,
+    refused: Vec<Unit<T>>,
+}
+
+impl<T: Target> Drop for Later<T> {
+    fn drop(&mut self) {
+        self.refused.clear();
+        if let Some(effects) = self.effects.take() {
+            self.session.perform(effects);
+        }
     }
 }
 

@@ -12,10 +12,14 @@
 //!
 //! A declaration that takes the place of another one of its dylib takes the other's symbol out in the same step. Programs keep what they have.
 
+use std::sync::Arc;
+
+use brolga_ir::Context;
 use brolga_linking::{Label, Symbol, SymbolRef};
 
 use super::Session;
 use super::dylib::Dylib;
+use super::scope::Variable;
 
 /// The end of a variable's symbol.
 const GLOBAL: &str = "#global";
@@ -43,16 +47,19 @@ fn parts<'s>(symbol: &'s str, end: &str) -> Option<(u64, &'s str)> {
 }
 
 impl Session {
-    /// Declarations were removed: their names mean them no more.
-    pub(super) fn forget_declared(&self, labels: &[Label]) {
+    /// Declarations were removed: their names mean them no more. The result is to be dropped without a lock.
+    #[must_use]
+    pub(super) fn forget_declared(&self, labels: &[Label]) -> (Vec<Variable>, Vec<Arc<Context>>) {
+        let (mut variables, mut types) = (Vec::new(), Vec::new());
         for &Label { dylib, symbol } in labels {
             let text = self.linking().names().text(symbol);
             if let Some((_, name)) = parts(&text, GLOBAL) {
-                drop(self.scope(dylib).and_then(|scope| scope.forget_variable(name, symbol)));
+                variables.extend(self.scope(dylib).and_then(|scope| scope.forget_variable(name, symbol)));
             } else if let Some((count, name)) = parts(&text, TYPE) {
-                drop(self.inner.types.forget(dylib, name, count));
+                types.extend(self.inner.types.forget(dylib, name, count));
             }
         }
+        (variables, types)
     }
 }
 

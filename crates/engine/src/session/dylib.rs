@@ -318,7 +318,7 @@ impl Dylib {
     /// uses it.
     ///
     /// # Errors
-    /// Some are missing, or being compiled.
+    /// Some are missing, or are being compiled by work that waits for this thread.
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
         let held = names.iter().map(|name| self.removable(name)).collect::<Result<Vec<_>, _>>()?;
         let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
@@ -333,13 +333,13 @@ impl Dylib {
             }
         }
         let seen = self.session.inner.edges.number();
-        // The caller has not named a second tier that is being compiled: wait for it.
+        // Somebody else may have what is removed compiled: that is outlasted, unless it waits for this thread.
         loop {
             match self.linking.remove(symbols.iter().copied()) {
-                Err(linking::Error::Busy { symbols })
-                    if symbols.iter().all(|name| name.symbol.ends_with(HOT)) =>
-                {
-                    self.outlast(&symbols)?;
+                Err(linking::Error::Busy { symbols }) => {
+                    if self.outlast(&symbols).is_err() {
+                        return Err(linking::Error::Busy { symbols }.into());
+                    }
                 }
                 done => break done?,
             }

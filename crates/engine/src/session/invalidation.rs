@@ -17,7 +17,7 @@
 //!
 //! **One order.** Threads define concurrently, and no thread waits while another compiles. Each prepares its definitions from a
 //! snapshot of imports and backedges. The step that puts them into force validates the snapshot,
-//! under the lock of the session's tables ([`Edges::agree`]); if it is stale, the definitions are prepared again. In the same step the change
+//! under the lock of changes ([`Edges::are_prepared`]); if it is stale, the definitions are prepared again. In the same step the change
 //! gets its number, is noted, and offered to others: so a snapshot at a number has all changes in force up to it.
 //!
 //! | seen | is the same as long as |
@@ -544,21 +544,20 @@ impl Edges {
         lock(&self.state).is_new(imported)
     }
 
-    /// Puts a prepared change into force if it is still valid, and returns its number. `offer` offers it to others.
-    /// Called under the lock of the session's tables.
-    pub(crate) fn agree(
+    /// Whether a prepared change is still valid. It stays so under the lock of changes.
+    pub(crate) fn are_prepared(&self, basis: &Basis) -> bool {
+        lock(&self.state).is_prepared(basis)
+    }
+
+    /// Enters a change that is in force, and returns its number.
+    pub(crate) fn enter(
         &self,
         basis: &Basis,
         notes: &mut Notes,
         log: Vec<(Name, Because)>,
         is_defined: &dyn Fn(Label) -> bool,
-        offer: impl FnOnce(&dyn Fn(Label) -> bool),
-    ) -> Option<u64> {
+    ) -> u64 {
         let mut state = lock(&self.state);
-        if !state.is_prepared(basis) {
-            return None;
-        }
-        offer(is_defined);
         state.number += 1;
         let number = state.number;
         if state.defined.len() >= DEFINED {
@@ -588,7 +587,7 @@ impl Edges {
             }
             state.log.push_back(invalidated);
         }
-        Some(number)
+        number
     }
 
     /// Drops the note of a removed function, if its number is not higher. A stale note is detected when it

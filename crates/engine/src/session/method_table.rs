@@ -116,8 +116,9 @@ impl MethodTable {
         old
     }
 
-    /// Hides the methods of labels that do not lead anywhere any more, from the next world on.
-    pub(super) fn remove(&self, session: &linking::Session<Native>, labels: &[Label]) {
+    /// Hides the methods of labels that do not lead anywhere any more, from the next world on. The result is to be dropped without a lock, at once.
+    #[must_use]
+    pub(super) fn remove(&self, session: &linking::Session<Native>, labels: &[Label]) -> Vec<Methods> {
         let rows = lock(&self.rows);
         let listed = labels.iter().filter_map(|label| Some((*label, rows.by_label.get(label)?.number)));
         let listed: Vec<(Label, u64)> = listed.collect();
@@ -126,7 +127,7 @@ impl MethodTable {
         let gone: Vec<(Label, u64)> =
             listed.into_iter().filter(|(label, _)| !session.is_defined(*label)).collect();
         if gone.is_empty() {
-            return;
+            return Vec::new();
         }
         let mut rows = lock(&self.rows);
         let mut old = Vec::with_capacity(gone.len());
@@ -137,7 +138,6 @@ impl MethodTable {
         }
         drop(rows);
         self.runtime.change_methods(NewMethods::default(), &mut old, |_| {});
-        // Rows hidden in one world are dropped together, without a lock.
-        drop(old);
+        old
     }
 }

@@ -198,6 +198,8 @@ struct Inner {
     types: Arc<TypeNames>,
     /// How many functions of the host there have been.
     last_number: Mutex<u64>,
+    /// Held while definitions come into force, and while removed ones leave the tables: one after the other. It is taken before all other locks.
+    changes: Mutex<()>,
     library: Library,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
@@ -333,6 +335,7 @@ impl Session {
             owners: Arc::default(),
             types: Arc::default(),
             last_number: Mutex::default(),
+            changes: Mutex::default(),
             library: Library::default(),
             code: cache,
             doors,

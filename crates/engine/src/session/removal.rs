@@ -15,6 +15,7 @@ use brolga_runtime::Runtime;
 
 use super::cells::Entered;
 use super::method_table::MethodTable;
+use super::sync::lock;
 use super::target::{Code, Native};
 use super::{Inner, Session, linking};
 
@@ -28,12 +29,15 @@ pub(crate) struct Removal {
 
 impl Host<Native> for Removal {
     fn unnamed(&self, session: &linking::Session<Native>, labels: &[Label]) {
-        self.methods.remove(session, labels);
-        if let Some(inner) = self.session.get().and_then(Weak::upgrade) {
-            let session = Session { inner };
-            session.forget_declared(labels);
-            session.recompile_after_removal(labels);
-        }
+        let Some(inner) = self.session.get().and_then(Weak::upgrade) else {
+            return drop(self.methods.remove(session, labels));
+        };
+        let here = Session { inner };
+        let one_at_a_time = lock(&here.inner.changes);
+        let gone = (self.methods.remove(session, labels), here.forget_declared(labels));
+        drop(one_at_a_time);
+        drop(gone);
+        here.recompile_after_removal(labels);
     }
 
     fn mark_removed(&self, code: &Code) {

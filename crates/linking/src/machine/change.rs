@@ -6,7 +6,7 @@
 //!
 //! | part | when | if it is not there |
 //! |---|---|---|
-//! | what lies beside removed symbols loses its name ([`RemoveOrphans`]) | before, even if the rest is refused: no lookup finds it | left out, and so is what is being materialized |
+//! | what lies beside removed symbols loses its name ([`RemoveOrphans`]) | in a step before, even if the rest is refused: no lookup finds it | left out, and so is what is being materialized |
 //! | definitions | all or none | |
 //! | what is out of use loses its name | with them | left out, and so is what is being materialized |
 //! | symbols that stay get the tracker of the definitions | with them | left out |

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts, with};
 use brolga_linking::{
-    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Host, Label, Link, OnDrop,
+    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Fact, Host, Label, Link, OnDrop,
     Responsibility, Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
 
@@ -583,23 +583,27 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
     }
     let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
     let tracked = main.tracked_by(&tracker);
-    let change = |replace| Change {
+    let change = |replace, expected| Change {
         units: vec![made(&[(old, E, 20)]), made(&[(beside, E, 5)])],
         replace,
-        orphans: vec![(orphan, gone), (stays, old)],
+        expected,
         unused: vec![unused, gone],
         stay: vec![stays],
         beside: vec![(beside, stays), (beside, gone)],
     };
-    let refused = tracked.change(change(false), |_| panic!("it is refused without being asked"));
+    main.remove_orphans(vec![(orphan, gone), (stays, old)]);
+    let (refused, _later) = tracked.change(change(false, Vec::new()));
     assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
-    assert!(!tracked.change(change(true), |_| false).expect("nothing speaks against it"));
+    for fact in [Fact::Defined(beside, true), Fact::Defined(old, false), Fact::Ready(old, None)] {
+        let (made, _later) = tracked.change(change(true, vec![fact]));
+        assert!(!made.expect("nothing speaks against it"));
+    }
     let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
     assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for the symbols that no lookup finds");
-    let made = tracked.change(change(true), |is_defined| {
-        main.ready(old) == Some(2) && is_defined(main.label(old)) && !is_defined(main.label(beside))
-    });
+    let facts = vec![Fact::Ready(old, Some(2)), Fact::Defined(old, true), Fact::Defined(beside, false)];
+    let (made, later) = tracked.change(change(true, facts));
     assert!(made.expect("nothing speaks against it"));
+    drop(later);
     main.lookup([old, beside]).wait().expect("ready");
     assert_eq!(ready(), [Some(1), Some(5), Some(20), None, None]);
     tracker.remove(Dependants::Deny).expect("removed");

@@ -1,19 +1,22 @@
 //! The step in which a batch comes into force, or does not.
 //!
 //! ```text
-//!   reserve memory ──► under the lock of the tables: is the basis still so? ──yes──► offers, variables ──► next world: methods, versions of cells
-//!                                                         │ no                              │
-//!                                                         └──► prepared again               └──► without locks: drop what was replaced
+//!   reserve memory ──► under the lock of changes: is the basis still so? ──yes──► linking model: is what it expects still so? ──yes──► offers, variables
+//!                                                        │ no                                             │ no                               │
+//!                                                        └──► prepared again ◄────────────────────────────┘            next world: methods, versions of cells
+//!                                                                                                                                            │
+//!                                                                                             without the lock: what follows, drop what was replaced
 //! ```
 //!
-//! Nothing fails once the basis has been found to be so, and no foreign code runs under the lock: what others could see die is dropped afterwards.
+//! One change is made at a time. Nothing fails once the linking model has changed, and no foreign code runs under the lock: what follows from the change in the linking model
+//! and what others could see die comes afterwards. What others remove meanwhile is taken out of the session's tables after the change (`removal.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brolga_ir::Context;
 use brolga_jit::{NoCell, Reserved, Superseded};
-use brolga_linking::{Label, Name, Symbol};
+use brolga_linking::{Fact, Label, Name, Symbol};
 use brolga_runtime::events::Event;
 use brolga_runtime::objects::Methods;
 
@@ -27,7 +30,10 @@ use crate::session::method_table::NewRows;
 use crate::session::offer::Offer;
 use crate::session::scope::{self, Variable};
 use crate::session::sync::lock;
+use crate::session::target::Native;
 use crate::session::type_names::NewType;
+
+type Later = brolga_linking::Later<Native>;
 
 /// A step that is about to be made.
 struct Step<'b, 'a> {
@@ -66,14 +72,7 @@ impl Batch<'_> {
     ) -> Result<Option<u64>, SessionError> {
         let (dylib, runtime) = (self.dylib, self.dylib.session.runtime());
         let hidden = std::mem::take(&mut self.hidden);
-        let change = linking::Change {
-            units: std::mem::take(&mut self.units),
-            replace: self.replace,
-            orphans: hidden.clone(),
-            unused: std::mem::take(&mut self.stale),
-            stay: std::mem::take(&mut self.stay),
-            beside: self.beside.clone(),
-        };
+        dylib.linking.remove_orphans(hidden.clone());
         // Memory is reserved before the step, in which nothing may fail.
         let (replaced, superseded): (Vec<Again>, Vec<Again>) =
             std::mem::take(&mut self.again).into_iter().partition(|again| again.is_replaced);
@@ -89,7 +88,8 @@ impl Batch<'_> {
             replaced: Replaced::default(),
             batch: &mut self,
         };
-        let made = dylib.linking.change(change, |is_defined| step.is_made(is_defined, overridden));
+        let (made, later) = step.make(overridden);
+        drop(later);
         step.outlast(made)?;
         let Step { number, invalidated, replaced: Replaced { versions, .. }, .. } = step;
         if number.is_some() {
@@ -111,72 +111,103 @@ impl Batch<'_> {
 }
 
 impl Step<'_, '_> {
-    /// Puts the batch into force, if it is still valid. Called under the lock of the session's tables.
-    fn is_made(&mut self, is_defined: &dyn Fn(Label) -> bool, overridden: &mut BTreeSet<Symbol>) -> bool {
-        if self.is_prepared(is_defined, overridden) {
-            self.agree(is_defined);
+    /// Puts the batch into force, if it is still valid. The second result is to be dropped without a lock.
+    fn make(&mut self, overridden: &mut BTreeSet<Symbol>) -> (Result<bool, linking::Error>, Option<Later>) {
+        let inner = &self.batch.dylib.session.inner;
+        let _one_at_a_time = lock(&inner.changes);
+        if !self.is_prepared(overridden) {
+            return (Ok(false), None);
         }
-        if self.number.is_some() {
-            let (versions, superseded) = (&mut self.replaced.versions, &mut self.superseded);
-            let (dylib, inner) = (self.batch.dylib.linking.id(), &self.batch.dylib.session.inner);
-            let (types, former) = (self.batch.types.take(), &mut self.replaced._types);
-            self.replaced._methods =
-                inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
-                    if let Some((declared, new)) = types {
-                        *former = inner.types.declare(dylib, &declared, new, world);
-                    }
-                    let version = |(reserved, again): (Reserved, Again)| {
-                        again.owner.supersede(reserved, world, again.body)
-                    };
-                    versions.extend(superseded.drain(..).map(version));
-                });
+        let change = self.change(overridden);
+        let (made, later) = self.batch.dylib.linking.change(change);
+        if let Ok(true) = made {
+            self.enter();
+            self.next_world();
         }
-        self.number.is_some()
+        (made, Some(later))
     }
 
-    /// Whether the symbols lead where they led when the batch was prepared.
-    fn is_prepared(&mut self, is_defined: &dyn Fn(Label) -> bool, overridden: &mut BTreeSet<Symbol>) -> bool {
+    fn is_there(&self, symbol: Symbol) -> bool {
         let dylib = self.batch.dylib;
-        let is_there = |symbol: &Symbol| is_defined(dylib.linking.label(*symbol));
+        dylib.session.linking().is_defined(dylib.linking.label(symbol))
+    }
+
+    /// Whether the session's tables are what they were when the batch was prepared.
+    fn is_prepared(&mut self, overridden: &mut BTreeSet<Symbol>) -> bool {
         // A weak definition would yield to the body of a function that is gone.
-        let is_left = |(body, cell): &&(Symbol, Symbol)| is_there(body) && !is_there(cell);
-        self.busy = self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect();
-        let there: BTreeSet<Symbol> = self.batch.weak.iter().copied().filter(is_there).collect();
+        let is_left = |(body, cell): &&(Symbol, Symbol)| self.is_there(*body) && !self.is_there(*cell);
+        let busy: Vec<Symbol> = self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect();
+        self.busy = busy;
+        let there: BTreeSet<Symbol> =
+            self.batch.weak.iter().copied().filter(|symbol| self.is_there(*symbol)).collect();
         let is_same = there == *overridden && self.busy.is_empty();
         *overridden = there;
-        let (inner, id) = (&dylib.session.inner, dylib.linking.id());
+        let (inner, id) = (&self.batch.dylib.session.inner, self.batch.dylib.linking.id());
         let is_new = |(declared, new): &(_, Vec<NewType>)| {
             inner.types.new_in(&inner.owners.order(id), declared) == *new
         };
-        let is_meant =
-            inner.owners.mean(id, &self.batch.uses) && self.batch.types.as_ref().is_none_or(is_new);
-        is_same && is_meant && self.batch.led.iter().all(|(symbol, to)| dylib.linking.ready(*symbol) == *to)
+        is_same
+            && inner.owners.mean(id, &self.batch.uses)
+            && self.batch.types.as_ref().is_none_or(is_new)
+            && inner.edges.are_prepared(&self.batch.basis)
     }
 
-    /// Enters the change into the session's records, unless its basis has changed.
-    fn agree(&mut self, is_defined: &dyn Fn(Label) -> bool) {
+    /// The part of the linking model, and what it was prepared from.
+    fn change(&mut self, overridden: &BTreeSet<Symbol>) -> linking::Change<Native> {
+        let batch = &mut *self.batch;
+        let led = std::mem::take(&mut batch.led).into_iter();
+        let mut expected: Vec<Fact<Native>> = led.map(|(symbol, to)| Fact::Ready(symbol, to)).collect();
+        let weak = batch.weak.iter().map(|symbol| Fact::Defined(*symbol, overridden.contains(symbol)));
+        expected.extend(weak);
+        linking::Change {
+            units: std::mem::take(&mut batch.units),
+            replace: batch.replace,
+            expected,
+            unused: std::mem::take(&mut batch.stale),
+            stay: std::mem::take(&mut batch.stay),
+            beside: batch.beside.clone(),
+        }
+    }
+
+    /// Enters the change into the session's tables.
+    fn enter(&mut self) {
         let batch = &mut *self.batch;
         let (dylib, inner) = (batch.dylib, &batch.dylib.session.inner);
         let log = std::mem::take(&mut batch.log);
         if inner.shared.jit.runtime().events().is_on() {
             self.invalidated = log.iter().cloned().map(Invalidated::from).collect();
         }
-        let (offers, finalizers) = (std::mem::take(&mut self.offers), std::mem::take(&mut batch.finalizers));
-        let (basis, uses, replaced) = (&batch.basis, &batch.uses, &mut self.replaced);
-        let offer = |is_defined: &dyn Fn(Label) -> bool| {
-            inner.owners.note(dylib.linking.id(), uses);
-            let mut homes = lock(&inner.homes);
-            let Some(home) = homes.get_mut(&dylib.linking.id()) else { return };
-            replaced._offers = home.scope.sweep(|symbol| {
+        inner.owners.note(dylib.linking.id(), &batch.uses);
+        let is_defined = |label: Label| dylib.session.linking().is_defined(label);
+        let mut homes = lock(&inner.homes);
+        if let Some(home) = homes.get_mut(&dylib.linking.id()) {
+            self.replaced._offers = home.scope.sweep(|symbol| {
                 let symbol = dylib.session.linking().names().find(symbol);
                 symbol.is_some_and(|symbol| is_defined(dylib.linking.label(symbol)))
             });
-            home.scope.take_over(offers);
-            replaced._variables = basis.variables.declare_in(&home.scope);
+            home.scope.take_over(std::mem::take(&mut self.offers));
+            self.replaced._variables = batch.basis.variables.declare_in(&home.scope);
+            let finalizers = std::mem::take(&mut batch.finalizers);
             home.finalizers.retain(|old| !finalizers.contains(old));
             home.finalizers.extend(finalizers);
-        };
-        self.number = inner.edges.agree(basis, &mut batch.notes, log, is_defined, offer);
+        }
+        drop(homes);
+        self.number = Some(inner.edges.enter(&batch.basis, &mut batch.notes, log, &is_defined));
+    }
+
+    /// Methods, types and versions of cells are visible from the next world on.
+    fn next_world(&mut self) {
+        let (versions, superseded) = (&mut self.replaced.versions, &mut self.superseded);
+        let (dylib, inner) = (self.batch.dylib.linking.id(), &self.batch.dylib.session.inner);
+        let (types, former) = (self.batch.types.take(), &mut self.replaced._types);
+        self.replaced._methods = inner.shared.methods.change(std::mem::take(&mut self.methods), |world| {
+            if let Some((declared, new)) = types {
+                *former = inner.types.declare(dylib, &declared, new, world);
+            }
+            let version =
+                |(reserved, again): (Reserved, Again)| again.owner.supersede(reserved, world, again.body);
+            versions.extend(superseded.drain(..).map(version));
+        });
     }
 
     /// Waits for compilations that prevent the step, if the caller has not named what they compile. The others are the error.
