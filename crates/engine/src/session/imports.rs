@@ -72,6 +72,9 @@ fn sought(module: &Module, id: FuncId, reach: Reach) -> Vec<Sought> {
     sought
 }
 
+/// Finds the methods of a function object by the type of a call's first argument.
+type FindMethods<'a> = &'a dyn Fn(&Context, Type, Option<Type>) -> Vec<SessionMethod>;
+
 /// The dylibs that are visible when a dylib imports functions, from it and from the dylibs that the functions belong to.
 pub(crate) struct Importer<'a> {
     pub(crate) dylib: DylibId,
@@ -83,7 +86,7 @@ pub(crate) struct Importer<'a> {
     /// Where the calls of a program that is compiled again go.
     pub(crate) bindings: &'a Bindings,
     /// The methods of a function object in all dylibs of the session that a call may reach if its first argument has a type.
-    pub(crate) methods: &'a dyn Fn(&Context, Type, Option<Type>) -> Vec<SessionMethod>,
+    pub(crate) methods: FindMethods<'a>,
 }
 
 /// An import that is under way.
