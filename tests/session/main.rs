@@ -13,7 +13,8 @@
 //! | `loops` | loops that are left for better code while they run |
 //! | `methods` | dynamic calls, when methods are added |
 //! | `model` | definition, redefinition, removal and calls in random order, against a map |
-//! | `names` | what a name means, by definition, use, level, tier and inlining |
+//! | `names` | which function, variable or method a name means |
+//! | `names_table` | every use of a name in every place: one answer |
 //! | `names_model` | random sequences of operations, against a model of what a name means |
 //! | `opening` | dylibs that are opened and closed |
 //! | `orc` | ORC's assertions about lazy functions, redirection and tiers |
@@ -44,6 +45,7 @@ mod methods;
 mod model;
 mod names;
 mod names_model;
+mod names_table;
 mod opening;
 mod operators;
 mod orc;
