@@ -1,6 +1,7 @@
 //! Declared types in worlds and dylibs: what a type name means, when it is declared again, and what is left of the former type.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use brolga::session::Dylib;
 use brolga::session::linking::{Dependants, OnDrop};
@@ -285,4 +286,89 @@ fn changes(count: usize, measure: impl Fn(&Session) -> isize, most: isize) {
             assert!(before == 0 || now - before < most, "after {n}: {before} before, {now} now");
         }
     }
+}
+
+/// A server whose threads make and ask objects while their struct is declared again, with other fields, by each new version of the program.
+#[test]
+fn a_server_runs_while_its_struct_changes() {
+    const ASK: &str = "
+global kept::Any = nothing
+function ask()::Int64
+1 ─ %1 = Main.kept::Any
+│   %2 = dynamic Main.what(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function keep()::Int64
+1 ─ %1 = invoke Main.make(0::Int64)::Any
+│        Core.setglobal!(Main, :kept, %1)::Any
+└──      return 0
+end
+";
+    let version = |n: usize| {
+        let fields: String = (1..=n).map(|at| format!("    f{at}::Int64\n")).collect();
+        format!(
+            "
+struct Point
+{fields}end
+function make(v::Int64)::Any
+1 ─ %1 = %new(Point{})::Point
+└──      return %1
+end
+function what(p::Point)::Int64
+1 ─      return {n}
+end
+function serve(v::Int64)::Int64
+1 ─ %1 = invoke Main.make(v::Int64)::Any
+│   %2 = dynamic Main.what(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+",
+            ", v".repeat(n)
+        )
+    };
+    each(|session, kind, at| {
+        let main = session.create_dylib("main").unwrap();
+        define(&main, kind, &version(1));
+        define(&main, kind, ASK);
+        assert_eq!((call(&main, "keep"), call(&main, "ask")), (0, 1), "{at}");
+        let (newest, is_done) = (AtomicI64::new(1), AtomicBool::new(false));
+        std::thread::scope(|threads| {
+            let served: Vec<_> = (0..2)
+                .map(|_| {
+                    threads.spawn(|| {
+                        let serve = main.func::<(i64,), i64>("serve").unwrap();
+                        let ask = main.func::<(), i64>("ask").unwrap();
+                        let (mut last, mut calls) = (0, 0);
+                        while !is_done.load(Ordering::SeqCst) || calls == 0 {
+                            let before = newest.load(Ordering::SeqCst);
+                            let found = match serve.call((7,)) {
+                                Ok(found) => found,
+                                // A frame that calls the new `make` is in a world without a method for the new type.
+                                Err(error)
+                                    if kind == Kind::Replaceable
+                                        && error.to_string().contains("MethodError") =>
+                                {
+                                    continue;
+                                }
+                                Err(error) => panic!("{at}: {error}"),
+                            };
+                            assert!(found >= before && found >= last, "{at}: {found}, then {before}, {last}");
+                            assert_eq!(ask.call(()), Ok(1), "{at}: the first object is of the first type");
+                            (last, calls) = (found, calls + 1);
+                        }
+                        calls
+                    })
+                })
+                .collect();
+            for n in 2..8 {
+                define(&main, kind, &version(n));
+                newest.store(n as i64, Ordering::SeqCst);
+            }
+            is_done.store(true, Ordering::SeqCst);
+            assert!(served.into_iter().all(|thread| thread.join().unwrap() > 0), "{at}");
+        });
+        assert_eq!(main.func::<(i64,), i64>("serve").unwrap().call((7,)), Ok(7), "{at}");
+    });
 }

@@ -264,13 +264,12 @@ impl fmt::Debug for ObjectType {
 }
 
 impl ValueType {
-    /// Whether it is the same type as another one, for all that is known.
+    /// Whether it is the same type as another one: by the types, or by the names where one of them is not known. A type is printed in another way once its name means another one.
     fn is_like(&self, other: &ValueType) -> bool {
-        let is_same = match (&self.ty, &other.ty) {
+        match (&self.ty, &other.ty) {
             (Some(a), Some(b)) => a == b,
-            _ => true,
-        };
-        self.name == other.name && is_same
+            _ => self.name == other.name,
+        }
     }
 
     /// A type that one low value carries.

@@ -239,7 +239,7 @@ impl<'a> Batch<'a> {
         } else {
             self.hidden.extend([(body, symbol), (second, symbol)]);
         }
-        match there.filter(|owner| *owner.cell().ty() == *ty) {
+        match there.filter(|owner| owner.cell().ty().is_called_like(&ty)) {
             Some(owner) => {
                 self.stay.push(symbol);
                 let dylib = self.dylib.linking.id();
