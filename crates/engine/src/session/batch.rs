@@ -69,7 +69,7 @@ pub(super) struct Batch<'a> {
     pub(super) uses: Vec<NameUse>,
     /// The types that its program declares, if it shares types with others, and those that are new in the dylib.
     types: Option<(DeclaredTypes, Vec<NewType>)>,
-    /// All functions of a program that gives way to what is there, whether they are defined here or not.
+    /// All functions of a weak program, overridden or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
     /// Bodies that are recompiled, each with the symbol of its cell.
@@ -86,8 +86,7 @@ pub(super) struct Batch<'a> {
     stay: Vec<Symbol>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
     stale: Vec<Symbol>,
-    /// Hidden symbols of functions, each with that of its cell: the function may have been removed alone, by the
-    /// tracker of its cell.
+    /// Hidden symbols of functions, each with the symbol of its cell: a tracker may have removed the cell's symbol alone.
     hidden: Vec<(Symbol, Symbol)>,
 }
 
@@ -137,7 +136,7 @@ impl<'a> Batch<'a> {
         hits
     }
 
-    /// Which of the functions of a module give another type than those that are there.
+    /// The functions of a module whose result types differ from the present definitions.
     pub(super) fn retyped(&self, module: &Module, own: &[FuncId]) -> Vec<Retyped> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         if !self.replace || !dylib.is_shared(module) {

@@ -67,7 +67,7 @@ impl Cells {
         Arc::new(Cells { state: Mutex::default(), runtime: runtime.clone() })
     }
 
-    /// The owner of the cell with this identity, if it is that of a function of this name.
+    /// The owner of the cell with this identity, if the cell belongs to the function with this label.
     pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<CellOwner>> {
         let state = lock(&self.state);
         let (of, owner) = state.owners.get(&identity)?;
@@ -84,7 +84,7 @@ impl Cells {
         there
     }
 
-    /// Lists a cell for as long as what this gives is held. `body` is the symbol of the body of an eager function.
+    /// Lists a cell for as long as the result is held. `body` is the symbol of the body of an eager function.
     pub(crate) fn enter(
         self: &Arc<Self>,
         label: Label,

@@ -37,11 +37,11 @@ pub struct Redefined {
     /// Functions that keep what they have inlined: the new definitions do not fit, because their types are others; or they could not be
     /// evicted, and were not looked up yet.
     pub kept: Vec<Name>,
-    /// Functions whose new definitions give another type than those that they replace.
+    /// Functions whose new definitions have another result type.
     pub retyped: Vec<Retyped>,
 }
 
-/// A function that gives another type since it was redefined. Callers that were compiled, or only declared, for the old type are among
+/// A function whose result type was changed by a redefinition. Callers that were compiled, or only declared, for the old type are among
 /// [`Redefined::kept`] or call the old definition, until they are defined again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

@@ -11,7 +11,7 @@
 //! After the step nothing waits. Callers in other dylibs that have inlined a body are recompiled afterwards, dylib by
 //! dylib; `deferred.rs` holds those that cannot be recompiled at once.
 //!
-//! Only the step finds the weak functions that give way to existing definitions. The program is then prepared again with
+//! Only the step finds the weak functions that existing definitions override. The program is then prepared again with
 //! these as external functions: they are not announced, and their bodies are not inlined.
 
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ impl Dylib {
     }
 
     /// Prepares definitions and brings them into force. `None` if they have to be prepared again. `overridden` holds the
-    /// weak functions that give way to existing definitions; they are treated as external functions.
+    /// weak functions that existing definitions override; they are treated as external functions.
     fn try_define(
         &self,
         definitions: &mut Definitions,
@@ -312,7 +312,7 @@ impl Dylib {
         Ok(definitions)
     }
 
-    /// Defines a typed function of the host: a closure whose arguments and result stay in registers where they are numbers. Its signature is that of the
+    /// Defines a typed function of the host: a closure whose arguments and result stay in registers where they are numbers. It has the signature of the
     /// closure:
     ///
     /// | Rust, as an argument | as a result | Julia |
@@ -380,7 +380,7 @@ impl Dylib {
         let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
         let built = host::typed_module(cx, &settling, name, &host);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
-        // The call by address is no door of the program.
+        // The call by address is the session's, not a door of the program.
         let mut definitions = self.build_trusted(built)?.of_session();
         let HostFunction { method, owner, .. } = host;
         let method = host::add_settling(runtime, cx, &settling, name, method);

@@ -110,7 +110,7 @@ impl Definitions {
         }
     }
 
-    /// They are the session's own, which has looked at their doors and gives them no price.
+    /// They are the session's own: their doors have been checked, and they have no prices.
     pub(super) fn of_session(mut self) -> Self {
         (self.written, self.is_priced) = (0, true);
         self
@@ -131,7 +131,7 @@ impl Definitions {
         self.module.funcs().take(self.own).map(|(_, func)| func.symbol(&self.module.cx)).collect()
     }
 
-    /// They are those of the session's library: their methods give way to all others.
+    /// They belong to the session's library: all other methods override theirs.
     pub(super) fn of_library(mut self) -> Self {
         self.manner.is_library = true;
         self
@@ -142,7 +142,7 @@ impl Definitions {
         &self.missing
     }
 
-    /// They give way to other definitions of their names, until their first lookup.
+    /// Other definitions of their names override them, until their first lookup.
     pub fn weak(mut self) -> Self {
         self.manner.is_weak = true;
         self
@@ -174,7 +174,7 @@ impl Definitions {
         self
     }
 
-    /// Lazy, and compiled twice: fast when it is called first, and as the session's options say when it has been called so often.
+    /// Lazy, and compiled twice: fast when it is called first, and as the session's options say after `calls` calls.
     /// The latter is an idle task of the session's [`Workers`](super::Workers), or done by [`Session::optimize_hot`] where tasks are run by threads
     /// that wait for them only. A loop that iterates for long is left for better code while it runs ([`Definitions::iterations`]).
     ///
@@ -192,14 +192,14 @@ impl Definitions {
         self
     }
 
-    /// For functions in two tiers: whether the first counts which ways its branches go and with which types its dynamic calls are
+    /// For functions in two tiers: whether the first counts the outcomes of its branches and the types with which its dynamic calls are
     /// made, so that the second is made for that. It does if this is not said.
     pub fn profiled(mut self, profiled: bool) -> Self {
         self.manner.policy.is_profiled = profiled;
         self
     }
 
-    /// For functions in two tiers: up to so many calls of each are interpreted while it is not compiled, so that a first call waits
+    /// For functions in two tiers: up to `calls` calls of each are interpreted while it is not compiled, so that a first call waits
     /// for nothing, and what is seldom called never becomes code. Behind half of them, or sooner if they go through long loops, an idle
     /// task of the session's [`Workers`](super::Workers) compiles the function, or [`Session::optimize_hot`](super::Session::optimize_hot) where tasks
     /// are run by threads that wait for them only, or the call behind the last of them. It concerns functions that

@@ -54,7 +54,7 @@ pub struct Method {
     pub name: String,
     /// Its symbol: `fib(Int64)`.
     pub symbol: String,
-    /// The type of its result; none for a low function, and for one whose types are those of another context.
+    /// The type of its result; none for a low function, and for one with types of another context.
     pub result: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Dylib {
     /// The dylib is closed.
     pub fn link_against(&self, other: &Dylib) -> Result<(), SessionError> {
         let links = vec![other.linking.exported()];
-        // The library gives way to all others.
+        // All other definitions override the library.
         match self.session.inner.library.id() {
             Some(library) => self.linking.add_links_before(links, library)?,
             None => self.linking.add_links(links)?,
@@ -185,7 +185,7 @@ impl Dylib {
         is_ready.then(|| Function::new(function))
     }
 
-    /// The symbol that a name stands for.
+    /// The symbol that a name means.
     fn symbol(&self, name: &str) -> Result<SymbolRef, SessionError> {
         let (linking, inner) = (self.session.linking(), &self.session.inner);
         let order = || inner.owners.order(self.linking.id());
@@ -246,7 +246,7 @@ impl Dylib {
         answer(self.session.runtime(), lookup)
     }
 
-    /// The owner of the cell that a symbol leads to. One that the name does not lead to any more is that of another function, whose callers
+    /// The owner of the cell that a symbol leads to. A cell without the name belongs to another function, whose callers
     /// keep it.
     pub(super) fn cell(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
@@ -359,7 +359,7 @@ impl Dylib {
         }
     }
 
-    /// Waits until symbols are no longer being materialized, however that ends.
+    /// Waits until symbols are no longer being materialized, whether that succeeds or fails.
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
         // One by one: a failure of one says nothing of the others, and work that was not requested is not started.
         for name in busy {

@@ -20,7 +20,7 @@ pub enum SessionError {
     /// C cannot call the function.
     #[error(transparent)]
     CEntry(Arc<brolga_jit::CEntryError>),
-    /// A function has a name that stands for something else in a session: the body or the initialiser of another function.
+    /// A function has a name that is reserved in sessions: for the body or the initialiser of another function.
     #[error("`{name}` is no name for a function of a session")]
     Reserved {
         /// The name.
@@ -37,7 +37,7 @@ pub enum SessionError {
         /// The functions of the program that have the name.
         made: Vec<String>,
     },
-    /// A function of the host takes or gives what no object can be.
+    /// A function of the host has a parameter or result that no object can represent.
     #[error("a function of the host cannot be defined: {reason}")]
     Host {
         /// Why.

@@ -106,11 +106,11 @@ impl<'m> Evaluator<'m> {
         }
     }
 
-    /// Makes the outermost call of an expression so often, with arguments that are computed once, and says how long that took by a clock. A change that a call makes to its
+    /// Makes the outermost call of an expression `calls` times, with arguments that are computed once, and returns the time by a clock. A change that a call makes to its
     /// arguments stays changed for the next one. The function is compiled before.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`]; or the expression is no call of a function of the session.
+    /// As [`Evaluator::evaluate`]; or the expression is not a call of a function of the session.
     pub fn measure(
         &mut self,
         name: &str,
@@ -186,7 +186,7 @@ impl<'m> Evaluator<'m> {
         called.map_err(|error| self.unbridged(error))
     }
 
-    /// The method of the session that a call goes to, compiled; nothing if the callee is no function of the session.
+    /// The method of the session that a call goes to, compiled; nothing if the callee is not a function of the session.
     fn find(&self, callee: &Val, args: &[Val]) -> Result<Option<(UntypedFunc, NativeSignature)>, Failure> {
         let cx = &self.interp.module().cx;
         let types = &cx.types;

@@ -97,7 +97,7 @@ impl Function {
     /// has to be attached to the session's run time, as one is that has called compiled code before.
     ///
     /// # Errors
-    /// The function takes or gives what C cannot, was removed, or there is no memory.
+    /// The function has a parameter or result that C does not have, was removed, or there is no memory.
     pub fn c_address(&self) -> Result<*const (), SessionError> {
         match self.function.cell.c_address() {
             Ok(address) => Ok(std::ptr::with_exposed_provenance(address)),
@@ -108,7 +108,7 @@ impl Function {
     /// Compiles the function, if it is one that is compiled when it is called first, and that was not called.
     ///
     /// # Errors
-    /// It cannot be compiled, for the reason that the error gives; calls throw the same.
+    /// It cannot be compiled; calls throw the same error.
     pub fn compile(&self) -> Result<(), SessionError> {
         let cell = &self.function.cell;
         match cell.is_ready() {
@@ -209,7 +209,7 @@ impl Request {
     /// Waits for the function. The thread compiles meanwhile, if there is something to compile.
     ///
     /// # Errors
-    /// It cannot be had, for the reason that the error gives; or it is nothing that Rust can call; or the thread is inside a scope
+    /// It is not found or cannot be compiled; or Rust cannot call it; or the thread is inside a scope
     /// and would have to wait.
     pub fn wait(mut self) -> Result<Function, SessionError> {
         loop {

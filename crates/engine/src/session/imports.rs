@@ -89,7 +89,7 @@ pub(crate) struct Importer<'a> {
     pub(crate) methods: FindMethods<'a>,
 }
 
-/// An import that is under way.
+/// The state of an import.
 struct Import<'a> {
     /// How many functions the module had.
     own: usize,
@@ -173,8 +173,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Whether dynamic calls may go to methods that do not come into a module: those of dylibs that this one does not see, and those of which
-    /// it sees one of the same signature in another dylib.
+    /// Whether dynamic calls may go to methods that are not imported: methods of dylibs that this one does not see, and methods whose signature it sees in another dylib
+    /// first.
     fn is_open(
         &self,
         module: &Module,
@@ -286,7 +286,7 @@ fn is_meant(cx: &Context, function: Type) -> bool {
     FunctionName::of(&cx.names, cx.names.text(name.module), cx.names.text(name.name)) == name
 }
 
-/// Where the calls of a program go: those of its own functions to these.
+/// Where the calls of a program go, with calls of its own functions to these.
 pub(super) fn with_own(mut bindings: Bindings, module: &Module, own: &[FuncId], dylib: DylibId) -> Bindings {
     bindings.extend(own.iter().map(|&id| (module[id].symbol(&module.cx).into(), dylib)));
     bindings
@@ -331,7 +331,7 @@ pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
     }
 }
 
-/// Whether a function object is that of a function which programs define: those of Base may be known without a method.
+/// Whether programs define the function of this object. Functions of Base may be known without a method.
 fn is_of_session(cx: &Context, function: Type) -> bool {
     matches!(*cx.types.kind(function), TypeKind::Function(name) if !is_library(cx.names.text(name.module)))
 }

@@ -138,7 +138,7 @@ impl BodySource {
     }
 }
 
-/// The counters of code of the first of two tiers, beside that of its calls.
+/// The counters of first-tier code beside its call counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counting {
     /// After how many iterations a loop is left for better code.
@@ -155,7 +155,7 @@ pub(crate) struct CompilationInput {
     pub(super) names: BTreeMap<FuncId, Arc<str>>,
     /// The counters of its first tier, which advise the second.
     pub(super) profile: Option<Arc<Profile>>,
-    /// The types of those of its functions that lie behind cells, by symbol.
+    /// The types of its functions that have cells, by symbol.
     pub(super) types: BTreeMap<String, Arc<FunctionType>>,
     /// Hashes of the inputs of its functions' code; empty without a cache.
     keys: OnceLock<Keys>,

@@ -73,7 +73,7 @@ use lookers::Lookers;
 /// The most invalidations that are kept for the embedder; then the oldest are dropped.
 const KEPT: usize = 1000;
 
-/// The most functions whose change numbers are kept; then one number stands for all.
+/// The most functions whose change numbers are kept; beyond it one number is kept for all.
 const DEFINED: usize = 4096;
 
 /// Minimum number of functions before sweeping.
@@ -182,7 +182,7 @@ pub(crate) enum Kind {
     Eager,
     /// At its first call.
     Lazy,
-    /// At its first call, and again after so many calls, or iterations of a loop.
+    /// At its first call, and again after a number of calls, or iterations of a loop.
     Tiered(Limits),
 }
 

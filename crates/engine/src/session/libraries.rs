@@ -29,8 +29,8 @@ use super::target::{Code, Moved, Native, Place, fail_unit};
 impl Dylib {
     /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
     ///
-    /// The code at the address is called with the C signature that the calling program states: like `foreigncall` itself, this is a way
-    /// out of what is checked.
+    /// The code at the address is called with the C signature that the calling program states: like `foreigncall` itself, this is
+    /// an unchecked capability.
     ///
     /// # Errors
     /// The doors are closed ([`Options::doors`](crate::Options::doors)); the name is defined already.
@@ -107,7 +107,7 @@ impl Dylib {
     /// Finds C symbols in members of a static archive, which are linked when code needs them. `name` is how messages call it.
     ///
     /// # Errors
-    /// The doors are closed; it is no archive; the dylib is closed.
+    /// The doors are closed; the bytes are not an archive; the dylib is closed.
     pub fn add_archive(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
         self.session.need("`Dylib::add_archive`", Door::NativeCode)?;
         let archive = Archive::parse(name, bytes)?;

@@ -13,7 +13,7 @@
 //!
 //! A function behind a cell keeps its row when it is redefined: the entry calls through the cell, which selects by world. A function that gets
 //! another cell, or that has none, gets a new row, and the old one is hidden in the same world. So does one of which other dylibs may have methods: of those with
-//! one signature, calls go to that of the dylib that has defined it last.
+//! one signature, calls go to the one that was defined last.
 //!
 //! **Removal.** The linking model reports the labels that have lost their definitions, after its step. By then a label may have been defined again, so a
 //! row is hidden only if its label is undefined at a time when the row was already listed: definitions list their rows in their own step.
@@ -70,7 +70,7 @@ pub(crate) struct NewRows {
 }
 
 impl NewRows {
-    /// No methods. Others override those of the session's library.
+    /// No methods. Methods of the session's library are overridden by all others.
     pub(super) fn new(is_library: bool) -> NewRows {
         let rows = if is_library { NewMethods::of_library() } else { NewMethods::default() };
         NewRows { labels: Vec::new(), rows }
@@ -100,7 +100,7 @@ impl MethodTable {
         lock(&self.rows).by_label.get(&label).is_some_and(|row| row.function == function(module, id))
     }
 
-    /// Makes the next world, in which these methods are visible instead of those of the same labels. `prepare` is told its number. The result is to be
+    /// Makes the next world, in which these methods replace the ones with the same labels. `prepare` receives its number. The result is to be
     /// dropped without a lock.
     #[must_use]
     pub(super) fn change(&self, new: NewRows, prepare: impl FnOnce(u64)) -> Vec<Methods> {

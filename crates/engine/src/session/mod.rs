@@ -55,8 +55,8 @@
 //! | eager (the default), [`lazy`](Definitions::lazy), [`tiered`](Definitions::tiered), [`interpreted`](Definitions::interpreted) | calls the old body to its end | the same | reaches the new body; of a removed function, throws |
 //! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body to its end | the same |
 //!
-//! The kinds differ in when a body is compiled: that of an eager function before a lookup is answered, also after a
-//! redefinition; those of the others at the first call. A callee that was redefined since is compiled at its first call
+//! The kinds differ in when a body is compiled: an eager function's before a lookup is answered, also after a
+//! redefinition; the others' at the first call. A callee that was redefined since is compiled at its first call
 //! in any case. A function stays eager or lazy when it is redefined.
 //!
 //! **Removing.** [`Dependants`](linking::Dependants) is the policy for code that uses a removed definition. With a
@@ -70,7 +70,7 @@
 //! | copies that were inlined | stay, as when a function is replaced; so do results that were computed at compile time |
 //! | `try` around a call | catches the error, unless the compiler removed the `try` because neither the callee nor the rest of its body could throw |
 //! | frames in older worlds | continue as if nothing had been removed |
-//! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After a removal in another way, and after the end, those of eager functions can be called; those of lazy ones throw |
+//! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After any other removal, and after the end, handles to eager functions can be called; handles to lazy ones throw |
 //! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C gets the exception, as of any callback. They are valid as long as a handle to the function exists |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
 //! | C code in archives ([`Dylib::add_archive`]) | stays linked to its callers: no exception passes C |
@@ -281,7 +281,7 @@ impl Session {
         Session::make(runtime.clone(), Context::new(), options, workers, Packages::default())
     }
 
-    /// As [`Session::on`], with the names and types of a context, such as that of another session: a type that programs of both declare is one type.
+    /// As [`Session::on`], with the names and types of a context, for example another session's: a type that programs of both declare is one type.
     ///
     /// # Errors
     /// As [`Session::new`].

@@ -1,4 +1,4 @@
-//! The names that a function uses: functions and global variables. Where those of methods lead.
+//! The names that a function uses: functions and global variables; and where its calls of methods go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use super::linking;
 use super::sync::lock;
 use super::target::Native;
 
-/// The suffix of a function's symbol in that of its run at opening.
+/// The suffix that makes the symbol of a function's run at opening.
 pub(super) const INITIALIZER: &str = "#init";
 
 impl Dylib {

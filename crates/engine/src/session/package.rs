@@ -110,7 +110,7 @@ impl PackageBuild {
         PackageBuild { name: name.into(), tiers: None, needs, against, only: None, threads: 1 }
     }
 
-    /// With code of both tiers: where it is opened, functions go to the second after so many calls.
+    /// With code of both tiers: where it is opened, functions go to the second after `calls` calls.
     #[must_use]
     pub fn tiered(mut self, calls: u32) -> PackageBuild {
         self.tiers = Some(calls);
@@ -139,7 +139,7 @@ impl PackageBuild {
         self
     }
 
-    /// Compiled by so many threads; the package is the same for any number.
+    /// Compiled by `threads` threads; the package is the same for any number.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> PackageBuild {
         self.threads = threads.max(1);

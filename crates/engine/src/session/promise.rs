@@ -92,7 +92,7 @@ pub(crate) struct Promise {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
     pub(crate) make: Arc<Mutex<Option<Make>>>,
-    /// The declarations, whose functions lie behind cells.
+    /// The declarations; their functions have cells.
     pub(crate) declared: Arc<Module>,
 }
 

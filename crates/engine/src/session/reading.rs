@@ -1,6 +1,6 @@
 //! Programs that a dylib reads: missing functions are imported from the dylibs that it sees (`scope.rs`), and the programs are verified.
 //!
-//! Imported functions stand behind the program's own in its module. If one of them is redefined before the program is defined, they are imported again; if
+//! Imported functions follow the program's own in its module. If one of them is redefined before the program is defined, they are imported again; if
 //! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.
 
 use std::collections::BTreeSet;
@@ -148,7 +148,7 @@ impl Dylib {
         let is_defined = |at: DylibId, symbol: &str| {
             at == dylib && soon.is_some_and(|soon| soon.knows(symbol)) || self.session.defines(at, symbol)
         };
-        // All dylibs that may have methods of a function, whether they are seen or not. The library gives way to all of them.
+        // All dylibs that may have methods of a function, whether they are seen or not. All of them override the library.
         let library = self.session.inner.library.id();
         let methods = |cx: &Context, function: Type, first: Option<Type>| {
             let TypeKind::Function(named) = *cx.types.kind(function) else { return Vec::new() };

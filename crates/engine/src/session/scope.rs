@@ -105,7 +105,7 @@ impl Scope {
         }
     }
 
-    /// Offers nothing but the names of functions: their types may be those of another context than `cx`, which is the session's.
+    /// Offers only the names of functions: their types may belong to another context than `cx`, which is the session's.
     pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId], cx: &Arc<Context>) {
         let foreign = (!module.cx.is_same(cx)).then(|| cx.view());
         let mut offers = lock(&self.offers);
@@ -128,7 +128,7 @@ impl Scope {
         lock(&self.offers).lazy.extend(symbols);
     }
 
-    /// The type of the result of a function, if its types are those of the session's context.
+    /// The result type of a function, if its types belong to the session's context.
     pub(crate) fn result(&self, object: Type, symbol: &str) -> Option<Type> {
         let offers = lock(&self.offers);
         offers.methods.get(&object)?.declared().get(symbol)?.func.sig.results.first().copied()
@@ -217,7 +217,7 @@ impl Scope {
         objects.filter_map(offered).collect()
     }
 
-    /// All functions: name without types, symbol, and the types of the result if they are those of the session's context.
+    /// All functions: name without types, symbol, and the result type if it belongs to the session's context.
     pub(crate) fn functions(&self) -> Vec<(String, Arc<str>, Option<String>)> {
         let offers = lock(&self.offers);
         let results: BTreeMap<&Arc<str>, &Offer> =
@@ -283,11 +283,11 @@ impl<'a> Seen<'a> {
 pub(super) struct SessionMethod {
     pub(super) dylib: DylibId,
     pub(super) symbol: Arc<str>,
-    /// None if its types are those of another context.
+    /// None if its types belong to another context.
     pub(super) offer: Option<Offer>,
 }
 
-/// A method that a dylib has offered: the function object, and the method unless its types are those of another context.
+/// A method that a dylib has offered: the function object, and the method unless its types belong to another context.
 pub(super) struct Offered {
     pub(super) symbol: Arc<str>,
     pub(super) object: Type,
@@ -347,7 +347,7 @@ pub(crate) fn declared(
     for Visible { offer, .. } in methods_in(scopes, (function, None), is_defined, &Bindings::new()).values() {
         let func = offer.func.declaration();
         if module.cx.hold(&func) {
-            // Methods of one function with different symbols are no duplicates.
+            // Methods of one function with different symbols are not duplicates.
             let _ = module.add_func(func);
         }
     }
@@ -359,7 +359,7 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
     let mut again = module.without_functions();
     for (at, (_, func)) in module.funcs().enumerate() {
         let func = if at < own { Some(func.clone()) } else { rest(func) };
-        // A function of the other module is no duplicate.
+        // Functions of one module are not duplicates.
         let _ = func.map(|func| again.add_func(func));
     }
     again
@@ -369,7 +369,7 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
 pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
     let mut again = module.without_functions();
     for (id, func) in module.funcs() {
-        // The names are those of a module, each there once.
+        // The names in a module are unique.
         let _ = again.add_func(if of.contains(&id) { func.declaration() } else { func.clone() });
     }
     again

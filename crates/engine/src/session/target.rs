@@ -35,7 +35,7 @@ impl Target for Native {
 }
 
 /// Fails a unit: for now if the reason may pass, as a shortage of room may before the next lookup. If the reason is the failure of
-/// other units, it stands until one of those is removed or replaced.
+/// other units, it remains until one of those is removed or replaced.
 pub(crate) fn fail_unit(
     responsibility: Responsibility<Native>,
     may_pass: bool,
@@ -123,11 +123,11 @@ impl Placed {
         self.places.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// The thing at the address of a looked-up name; nothing if that is not of the session. `leads` gives the present address of the name
-    /// leads now.
+    /// The thing at the address of a looked-up name; nothing if the session has not placed it. `leads` returns the present address of the
+    /// name.
     ///
     /// # Errors
-    /// The name leads elsewhere by now, so that something else may have come to lie there.
+    /// The name leads elsewhere by now, so the address may have been reused.
     pub(crate) fn find(
         &self,
         address: usize,
@@ -210,7 +210,7 @@ impl Code {
         *lock(&self.is_removed) = true;
     }
 
-    /// Takes the cell out, if it is that of one; and whether a tombstone has removed it.
+    /// Removes and returns the cell, if any; and whether a tombstone has removed it.
     pub(crate) fn take_cell(&mut self) -> Option<(Entered, bool)> {
         let is_removed = *lock(&self.is_removed);
         self.cell.take().map(|entered| (entered, is_removed))

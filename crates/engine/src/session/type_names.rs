@@ -215,7 +215,7 @@ impl TypeNames {
         Some(gone)
     }
 
-    /// A symbol as a program of a dylib with this link order means it: types with a count have it there. None if there are no such types in the session.
+    /// A symbol with the counts of the types that its names mean in a dylib with this link order. None if the session has no types with counts.
     pub(crate) fn symbol(&self, order: impl Fn() -> Vec<DylibId>, text: &str) -> Option<String> {
         let table = lock(&self.table);
         if !table.has_later {

@@ -14,7 +14,7 @@ use brolga_runtime::{Runtime, with_attached};
 
 /// The threads that compile.
 pub enum Workers {
-    /// Threads of the session's own, so many, besides those that wait.
+    /// This number of threads of the session's own, besides threads that wait.
     Pool(usize),
     /// The same, with a limit to what may be queued, or that ask before they work.
     PoolWith(PoolOptions),
@@ -167,7 +167,7 @@ const WAIT: Duration = Duration::from_millis(2);
 
 impl Tokens for Jobserver {
     fn try_take(&self) -> Option<Token> {
-        // A jobserver that cannot be asked gives nothing: one thread continues without it.
+        // Without an answer of the jobserver there is no token: one thread continues without it.
         let token = self.0.try_acquire().ok().flatten();
         if token.is_none() {
             #[expect(

@@ -14,7 +14,7 @@
 //! called after a rest, longest ago. Each time half of the remaining code is put at rest. So calls of code in use cost nothing, except for one
 //! call by the stub after each shortage.
 //!
-//! **Nothing to evict** is no error while other threads are evicting or making code
+//! **Nothing to evict** is not an error while other threads are evicting or making code
 //! (`crates/instances/src/room.rs`). Linked code counts as being made until the session leads to it, and then until its waiters
 //! have it. A unit that still finds no room fails for its present waiters only, not for later ones; so do the units
 //! that wait for it (`CodegenUnit::again`).
@@ -132,7 +132,7 @@ impl CodeEvictor {
             let Some(at) = session.leads_to(label) else { continue };
             let is_behind = held.is_some_and(|held| held.address == at);
             is_known |= is_behind;
-            // It is held while it is compared by its address, so nothing else comes to lie there.
+            // Holding it while its address is compared keeps the address from being reused.
             match shared.placed.at(at).and_then(Place::compiled) {
                 Some(Compiled { source: Some(source), unit, .. })
                     if session.renew(label, at, unit_of(source.clone(), shared)) =>

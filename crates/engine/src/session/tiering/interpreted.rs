@@ -1,13 +1,13 @@
 //! Tier 0: functions that are interpreted while there is no code for them.
 //!
 //! The reference interpreter has a memory and a heap of its own. So only functions that need neither can run on it without an observable
-//! difference: functions that take and give numbers (or tuples and structs of them) and compute with numbers alone, and
+//! difference: functions whose parameters and results are numbers (or tuples and structs of them) and compute with numbers alone, and
 //! their callees of the same kind, as far as their program has the bodies. All others begin in tier 1:
 //!
 //! | refused | because |
 //! |---|---|
-//! | loads, stores, C functions, global variables, `print` | the interpreter's memory is not that of the process |
-//! | values that are objects, types among them | its heap is not that of the process |
+//! | loads, stores, C functions, global variables, `print` | the interpreter has a memory of its own |
+//! | values that are objects, types among them | it has a heap of its own |
 //! | calls of replaceable functions, of the host, or found at run time | such calls must be observable |
 //! | handlers, `muladd` and other operations whose result depends on the machine | compiled code has its own results |
 //!

@@ -11,7 +11,7 @@
 //!
 //! | counted | becomes | used by |
 //! |---|---|---|
-//! | which way a branch goes | branch weights | order of blocks, inlining, choices instead of branches, loops |
+//! | the outcomes of a branch | branch weights | order of blocks, inlining, choices instead of branches, loops |
 //! | types at a dynamic call | types that were seen | `union-split`: a test, and the method that it leads to |
 //!
 //! Correctness never depends on a profile: counts may be lost, few, or outdated. A call of an observed method
