@@ -412,7 +412,7 @@ fn a_link_order_counts_for_what_is_ready() {
             let at = format!("{at}, called: {is_called}");
             define(facade, kind, &constant("x", "Int64", 1));
             k.link_against(facade).unwrap();
-            k.linking().set_links(vec![facade.linking().exported(), k.linking().all()]).unwrap();
+            k.set_links(&[&facade, &k]).unwrap();
             define(k, kind, &(constant("x", "Int64", 2) + &invokes("own", "x", "7::Int64", " noinline")));
             if is_called {
                 assert_eq!(value(k, "own"), Ok(2), "{at}");
@@ -557,13 +557,39 @@ fn a_caller_is_recompiled_whatever_comes_first_in_the_order() {
         b.link_against(a).unwrap();
         c.link_against(b).unwrap();
         define(a, kind, &(constant("f", "Int64", 1) + &constant("g", "Int64", 2)));
-        let mut links = b.linking().links().unwrap();
-        let first = links.iter().position(|link| link.dylib == a.linking().id()).unwrap();
-        links.swap(0, first);
-        b.linking().set_links(links).unwrap();
+        b.set_links(&[a, b]).unwrap();
         let f = "function f(x::Int64)::Int64\n1 ─ %1 = dynamic Main.g(x)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n└──      return %2\nend\n";
         define(b, kind, f);
         define(b, Kind::Eager, &constant("g", "Int64", 3));
         assert_eq!(c.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(3), "{at}");
+    });
+}
+
+/// Links are made and taken back, and dylibs are closed, by name where the embedder wants.
+#[test]
+fn links_and_dylibs_come_and_go() {
+    each(|dylibs, kind, at| {
+        let [a, b, c] = dylibs else { unreachable!() };
+        let session = a.session();
+        define(a, kind, &constant("f", "Int64", 1));
+        define(c, kind, &constant("f", "Int64", 3));
+        let f = || b.func::<(i64,), i64>("f").ok().map(|f| f.call((7,)).unwrap());
+        let names = || b.links().unwrap().iter().map(|dylib| dylib.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!((f(), names()), (None, vec!["b".to_owned()]), "{at}");
+        b.link_against(a).unwrap();
+        b.link_against(c).unwrap();
+        assert_eq!((f(), names()), (Some(1), ["b", "a", "c"].map(String::from).to_vec()), "{at}");
+        b.set_links(&[c, b, a]).unwrap();
+        assert_eq!((f(), names()), (Some(3), ["c", "b", "a"].map(String::from).to_vec()), "{at}");
+        define(b, kind, &invokes("g", "f", "7::Int64", " noinline"));
+        assert_eq!(value(b, "g"), Ok(3), "{at}");
+        b.unlink(c).unwrap();
+        assert_eq!(f(), Some(1), "{at}");
+        assert_eq!(value(b, "g"), Ok(3), "{at}: what was linked stays");
+        assert!(session.dylib("c").is_some() && session.dylib("nobody").is_none(), "{at}");
+        assert!(session.close_dylibs(&[c], Dependants::Deny).is_err(), "{at}: `g` uses it");
+        session.close_dylibs(&[c], Dependants::Keep).unwrap();
+        assert!(session.dylib("c").is_none() && c.link_against(b).is_err(), "{at}");
+        assert_eq!(value(b, "g"), Ok(3), "{at}");
     });
 }

@@ -212,7 +212,7 @@ fn a_dylib_that_was_closed_is_no_hindrance_to_others() {
     main.link_against(&library).unwrap();
     define(&main, &(adds("f", 1) + &adds("g", 2)));
     main.function("f").unwrap();
-    session.linking().close_dylibs(&[library.linking()], Dependants::Deny).unwrap();
+    session.close_dylibs(&[&library], Dependants::Deny).unwrap();
     assert_eq!(main.func::<(i64,), i64>("g").unwrap().call((0,)), Ok(2));
     define(&main, &adds("h", 3));
     assert_eq!(main.func::<(i64,), i64>("h").unwrap().call((0,)), Ok(3));

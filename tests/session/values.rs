@@ -295,7 +295,7 @@ fn a_removed_function_is_no_longer_a_method() {
                 0 => library.remove(&["double"]).unwrap(),
                 1 => tracker.remove(Dependants::Deny).unwrap(),
                 2 => library.clear(Dependants::Tombstone).unwrap(),
-                _ => session.linking().close_dylibs(&[library.linking()], Dependants::Keep).unwrap(),
+                _ => session.close_dylibs(&[&library], Dependants::Keep).unwrap(),
             }
             let thrown = drive.call((4,)).map_err(|error| error.to_string());
             let thrown = thrown.expect_err(&format!("{definer:?}, way {way}"));

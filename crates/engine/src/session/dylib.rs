@@ -120,6 +120,44 @@ impl Dylib {
         Ok(())
     }
 
+    /// Takes another dylib out of its link order. Code that was linked before keeps what it calls.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn unlink(&self, other: &Dylib) -> Result<(), SessionError> {
+        self.linking.remove_link(other.linking.id())?;
+        self.note_order();
+        Ok(())
+    }
+
+    /// The dylibs in its link order, the first one first. The library of Base, which is the last one, is left out.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn links(&self) -> Result<Vec<Dylib>, SessionError> {
+        let library = self.session.inner.library.id();
+        let links = self.linking.links()?.into_iter().filter(|link| Some(link.dylib) != library);
+        let dylib = |link: Link| Some(Dylib::new(self.session.clone(), self.session.home(link.dylib)?));
+        Ok(links.filter_map(dylib).collect())
+    }
+
+    /// Sets its link order: of itself it sees everything, of the others what they export. It may be anywhere in the order, or not in it.
+    ///
+    /// # Errors
+    /// The dylib is closed, or one of the others is of another session. A closed one in the order is as if it were not there.
+    pub fn set_links(&self, order: &[&Dylib]) -> Result<(), SessionError> {
+        let link = |dylib: &&Dylib| match dylib.linking.id() == self.linking.id() {
+            true => self.linking.all(),
+            false => dylib.linking.exported(),
+        };
+        let mut links: Vec<Link> = order.iter().map(link).collect();
+        let library = self.session.inner.library.id();
+        links.extend(self.linking.links()?.into_iter().filter(|link| Some(link.dylib) == library));
+        self.linking.set_links(links)?;
+        self.note_order();
+        Ok(())
+    }
+
     /// Whether a module is of the session's context or a view of it, so that its functions can be declared to others.
     pub(super) fn is_shared(&self, module: &Module) -> bool {
         module.cx.is_same(self.session.context())

@@ -139,7 +139,7 @@ use brolga_ir::Context;
 use brolga_ir::doors::Door;
 use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
 pub use brolga_linking as linking;
-use brolga_linking::{DylibId, Label, Link};
+use brolga_linking::{Dependants, DylibId, Label, Link};
 use brolga_runtime::{Doors, Runtime};
 pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
@@ -419,6 +419,26 @@ impl Session {
             }
         }
         Ok(Dylib::new(self.clone(), linking))
+    }
+
+    /// The open dylib of this name.
+    pub fn dylib(&self, name: &str) -> Option<Dylib> {
+        let homes = lock(&self.inner.homes);
+        let mut linkings = homes.values().map(|home| &home.linking);
+        let linking = linkings.find(|linking| linking.name() == name && linking.links().is_ok())?.clone();
+        drop(homes);
+        Some(Dylib::new(self.clone(), linking))
+    }
+
+    /// Removes everything from dylibs and closes them, all or none. Other dylibs see them no more. Finalisers do not run ([`Dylib::close`]).
+    ///
+    /// # Errors
+    /// The policy refuses: code of other dylibs uses something in them.
+    pub fn close_dylibs(&self, dylibs: &[&Dylib], dependants: Dependants) -> Result<(), SessionError> {
+        let closed: Vec<&linking::Dylib<Native>> = dylibs.iter().map(|dylib| dylib.linking()).collect();
+        self.inner.linking.close_dylibs(&closed, dependants)?;
+        dylibs.iter().for_each(|dylib| self.forget_dylib(dylib.linking().id()));
+        Ok(())
     }
 
     /// Removes the facts about a closed dylib.
