@@ -113,7 +113,7 @@ fn limits_of_others_fail_no_call() {
 #[test]
 #[ignore = "takes ten minutes"]
 fn limits_of_others_fail_no_call_for_ten_minutes() {
-    rounds(400);
+    rounds(1400);
 }
 
 /// One thread: a call under limits begins what a call around it waits for, too.

@@ -412,7 +412,7 @@ fn a_link_order_counts_for_what_is_ready() {
             let at = format!("{at}, called: {is_called}");
             define(facade, kind, &constant("x", "Int64", 1));
             k.link_against(facade).unwrap();
-            k.set_links(&[&facade, &k]).unwrap();
+            k.set_links(&[facade, k]).unwrap();
             define(k, kind, &(constant("x", "Int64", 2) + &invokes("own", "x", "7::Int64", " noinline")));
             if is_called {
                 assert_eq!(value(k, "own"), Ok(2), "{at}");
