@@ -11,7 +11,7 @@
 //!   Closed: word = stub; calls throw
 //! ```
 //!
-//! A function has one word that calls go through ([`CodeWord`]), from its definition to its end. Behind it lies a list of code instances.
+//! A function has one word that calls go through ([`InvokePointer`]), from its definition to its end. Behind it lies a list of code instances.
 //! A redefinition adds one that is valid from the next world on. The instance before is *superseded*: threads in older worlds still call it.
 //! It leaves the list when no thread can be in one of its worlds ([`Instances::settle`]), and then the word leads directly to the remaining one.
 //!
@@ -24,8 +24,8 @@
 //! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, the thread that takes an instance out of the list drops it
 //! without the lock, because its parts are foreign, and retires the former target of a word.
 
+use crate::invoke::InvokePointer;
 use crate::tier::Tier;
-use crate::word::CodeWord;
 
 /// The parts of the code instances of one kind of function.
 pub trait Parts {
@@ -57,7 +57,7 @@ pub trait Select {
     fn begin(self, since: u64) -> Self;
     /// The address that calls go to.
     fn address(&self) -> usize;
-    /// Lets calls go elsewhere, by the rules of [`CodeWord::store`].
+    /// Lets calls go elsewhere, by the rules of [`InvokePointer::store`].
     fn lead(&self, newer: usize, older: usize);
 }
 
@@ -286,7 +286,7 @@ impl<P: Parts> Instances<P> {
     }
 
     /// Lets the words lead where the list says: V3. Calls without code go to the stub.
-    pub fn lead(&self, word: &CodeWord, stub: usize) {
+    pub fn lead(&self, word: &InvokePointer, stub: usize) {
         let mut to = self.list.first().map_or(stub, |oldest| oldest.entry(stub));
         for (instance, selector) in self.list.iter().skip(1).zip(&self.selectors) {
             selector.lead(instance.entry(stub), to);

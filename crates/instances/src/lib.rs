@@ -6,7 +6,7 @@
 //!
 //! | file, in reading order | what it holds |
 //! |---|---|
-//! | `word` | [`CodeWord`]: the word that calls go through, replaced under its readers |
+//! | `invoke` | [`InvokePointer`]: the word that calls go through, replaced under its readers |
 //! | `tier` | [`Tier`]: how calls are served, and the quality of code |
 //! | `instance` | [`CodeInstance`]: one version of a function, and the list of all for their worlds |
 //! | `fences` | [`Fences`]: the two sides of an order between a store and a load, one of them cheap |
@@ -17,17 +17,17 @@
 
 mod fences;
 mod instance;
+mod invoke;
 #[cfg(all(test, loom))]
 mod models;
 mod reclaim;
 mod room;
 mod sync;
 mod tier;
-mod word;
 
 pub use fences::Fences;
 pub use instance::{Added, Beginning, Code, CodeInstance, Instances, Parts, Select, State};
+pub use invoke::InvokePointer;
 pub use reclaim::{Participant, Pin, Reclaimer, Stay};
 pub use room::{Attempt, Evicted, Moving, Room};
 pub use tier::Tier;
-pub use word::CodeWord;

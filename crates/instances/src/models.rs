@@ -6,7 +6,7 @@
 //!
 //! | model | protocol | what would go wrong |
 //! |---|---|---|
-//! | `a_word_is_replaced_under_its_callers` | `word.rs`, with `reclaim.rs` | code runs before it is seen, or after it was freed |
+//! | `a_word_is_replaced_under_its_callers` | `invoke.rs`, with `reclaim.rs` | code runs before it is seen, or after it was freed |
 //! | `a_superseded_instance_is_called_in_its_worlds` | `instance.rs`, with both | a call reaches code of another world, or code that was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
 //! | `a_thread_that_stays_lets_go` | reports by others for a thread that stays | the same |
@@ -29,10 +29,10 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::instance::{Added, Beginning, Code, Instances, Parts, Select, State};
+use crate::invoke::InvokePointer;
 use crate::reclaim::Reclaimer;
 use crate::room::{Attempt, Evicted, Moving, Room};
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
-use crate::word::CodeWord;
 
 const SLOTS: usize = 6;
 
@@ -91,7 +91,7 @@ fn a_word_is_replaced_under_its_callers() {
     model(|| {
         let memory = Arc::new(Memory::new());
         memory.write(at(1));
-        let word = Arc::new(CodeWord::new(1));
+        let word = Arc::new(InvokePointer::new(1));
         let reclaimer = Reclaimer::new();
         let caller = {
             let (memory, word, thread) = (memory.clone(), word.clone(), reclaimer.participant());
@@ -122,7 +122,7 @@ fn a_word_is_replaced_under_its_callers() {
 #[test]
 fn a_report_lets_go() {
     model(|| {
-        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(2)));
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(InvokePointer::new(2)));
         memory.write(at(2));
         let reclaimer = Reclaimer::new();
         let reader = {
@@ -172,7 +172,7 @@ impl Code for NonZeroUsize {
 
 /// The data of a selector, whose address is [`SELECTOR`].
 #[derive(Clone)]
-struct Selector(Arc<(AtomicUsize, CodeWord, CodeWord)>);
+struct Selector(Arc<(AtomicUsize, InvokePointer, InvokePointer)>);
 
 const SELECTOR: usize = 5;
 
@@ -203,14 +203,15 @@ enum Gone {
 #[test]
 fn a_superseded_instance_is_called_in_its_worlds() {
     model(|| {
-        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(0)));
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(InvokePointer::new(0)));
         memory.write(at(1));
         memory.write(at(SELECTOR));
         let beginning = |code| Beginning { state: State::Ready(at(code)), profile: (), recipe: None };
         let mut instances = Instances::<Model>::new(beginning(1));
         instances.lead(&word, 0);
         let newest = Arc::new(AtomicUsize::new(1));
-        let selector = Selector(Arc::new((AtomicUsize::new(0), CodeWord::new(0), CodeWord::new(0))));
+        let selector =
+            Selector(Arc::new((AtomicUsize::new(0), InvokePointer::new(0), InvokePointer::new(0))));
         let reclaimer = Reclaimer::new();
         let caller = {
             let (memory, word, newest) = (memory.clone(), word.clone(), newest.clone());
@@ -264,7 +265,7 @@ fn a_superseded_instance_is_called_in_its_worlds() {
 #[test]
 fn a_thread_that_stays_lets_go() {
     model(|| {
-        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(1)));
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(InvokePointer::new(1)));
         memory.write(at(1));
         let reclaimer = Reclaimer::new();
         let caller = {
@@ -295,7 +296,7 @@ fn a_thread_that_stays_lets_go() {
 #[test]
 fn a_staying_thread_is_asked_while_its_frames_exist() {
     model(|| {
-        let (memory, word) = (Arc::new(Memory::new()), Arc::new(CodeWord::new(1)));
+        let (memory, word) = (Arc::new(Memory::new()), Arc::new(InvokePointer::new(1)));
         memory.write(at(1));
         let reclaimer = Reclaimer::new();
         let caller = reclaimer.participant();

@@ -47,7 +47,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | store or load whether the newest code instance is ready | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::word`) |
+//! | N1 | store or load whether the newest code instance is ready | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::invoke`) |
 //! | N2 | store or load whether a cell outlives its owner | Relaxed | – | nothing: the owner is dropped after all that was done with it |
 //!
 //! **Locks**: a record's code instances, under which no foreign code runs.

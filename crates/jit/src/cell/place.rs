@@ -16,7 +16,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | S1 | write a word | C1 of `brolga_instances::word` | S2 | on aarch64 a caller finds the address before the bytes of the code |
+//! | S1 | write a word | C1 of `brolga_instances::invoke` | S2 | on aarch64 a caller finds the address before the bytes of the code |
 //! | S2 | call: plain load of the word, jump to its content | dependency | S1 | see below |
 //! | S3 | read a word from Rust, to call its target | C2 of the same | S1 | as S1 |
 //! | S4 | read or write a counter from Rust | Relaxed | – | nothing: counts may be lost |
@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brolga_instances::CodeWord;
+use brolga_instances::InvokePointer;
 use brolga_runtime::ThreadLayout;
 
 use crate::memory::code_memory::CodeMemory;
@@ -246,20 +246,20 @@ impl Place {
     }
 
     /// The word.
-    pub(super) fn code_word(&self) -> &CodeWord {
+    pub(super) fn invoke_pointer(&self) -> &InvokePointer {
         // SAFETY: the word is aligned, in memory that the group keeps, and accessed only as an atomic word
         // or by one move of compiled code.
-        unsafe { &*self.0.pointer(self.word()).cast::<CodeWord>() }
+        unsafe { &*self.0.pointer(self.word()).cast::<InvokePointer>() }
     }
 
     /// The address that calls go to.
     pub(crate) fn get(&self) -> usize {
-        self.code_word().load() // S3
+        self.invoke_pointer().load() // S3
     }
 
     /// Directs calls to other code, which has the function's signature (W1) and is sealed.
     pub(crate) fn set(&self, address: usize) {
-        self.code_word().store(address); // S1
+        self.invoke_pointer().store(address); // S1
     }
 
     /// Sets the number of entries after which the counter is below zero.
@@ -273,7 +273,7 @@ impl Place {
     }
 
     fn counter(&self) -> &AtomicI32 {
-        // SAFETY: as `code_word`, with an atomic counter.
+        // SAFETY: as `invoke_pointer`, with an atomic counter.
         unsafe { AtomicI32::from_ptr(self.0.pointer(self.counter_address()).cast()) }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | store whether the newest instance is ready; `mod.rs` loads it | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::word`) |
+//! | N1 | store whether the newest instance is ready; `mod.rs` loads it | Relaxed | – | nothing: a caller reads the word (C2 of `brolga_instances::invoke`) |
 //!
 //! Compiling holds no lock. An instance that was replaced while its code was made does not get the code: its number has changed.
 
@@ -108,7 +108,7 @@ impl Record {
 
     /// Lets the words lead where the list says.
     pub(super) fn lead(&self, content: &mut Content) {
-        content.instances.lead(self.place.code_word(), self.place.stub());
+        content.instances.lead(self.place.invoke_pointer(), self.place.stub());
         self.is_ready.store(content.instances.newest().code().is_some(), Ordering::Relaxed); // N1
     }
 

@@ -10,7 +10,7 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | S5 | write where a selector leads | C1 of `brolga_instances::word` | S6 | as S1 of `place.rs` |
+//! | S5 | write where a selector leads | C1 of `brolga_instances::invoke` | S6 | as S1 of `place.rs` |
 //! | S6 | selector: plain load, then a jump there | dependency | S5 | as S2 of `place.rs` |
 //!
 //! `since` does not change while the selector is taken. It is written, with both ways, before the first word leads to the selector, which S1 or
@@ -23,7 +23,7 @@
 
 use std::sync::Arc;
 
-use brolga_instances::CodeWord;
+use brolga_instances::InvokePointer;
 use brolga_runtime::{RetiredCode, ThreadLayout};
 
 use super::place::{Groups, Layout, Taken};
@@ -77,10 +77,10 @@ impl Selector {
         self.word(DATA_OLDER).store(older); // S5
     }
 
-    fn word(&self, offset: usize) -> &CodeWord {
+    fn word(&self, offset: usize) -> &InvokePointer {
         // SAFETY: the word is aligned, in memory that the group keeps, and only ever accessed as an atomic word, or by compiled code in
         // one move.
-        unsafe { &*self.0.pointer(self.0.data() + offset).cast::<CodeWord>() }
+        unsafe { &*self.0.pointer(self.0.data() + offset).cast::<InvokePointer>() }
     }
 }
 

@@ -1,7 +1,7 @@
-//! The word through which a function is called, and the protocol by which threads read it while it changes.
+//! The invoke pointer of a function: the word through which it is called, and the protocol by which threads read it while it changes.
 //!
 //! ```text
-//!   callers ── load ──► word ◄── store ── the owner's lock        leads to: stub, code, or a selector of worlds
+//!   callers ── load ──► invoke pointer ◄── store ── the owner's lock        leads to: stub, code, or a selector of worlds
 //! ```
 //!
 //! The native signature of a function is fixed when its word is made, and the word always has a target, at first a stub. So one word is
@@ -19,16 +19,16 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A word that leads to native code, and is replaced while threads read it.
+/// A word that leads to the native code of a function, and is replaced while threads read it.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct CodeWord(AtomicUsize);
+pub struct InvokePointer(AtomicUsize);
 
-impl CodeWord {
+impl InvokePointer {
     /// A word that leads to this address.
     #[must_use]
-    pub fn new(address: usize) -> CodeWord {
-        CodeWord(AtomicUsize::new(address))
+    pub fn new(address: usize) -> InvokePointer {
+        InvokePointer(AtomicUsize::new(address))
     }
 
     /// Where it leads.
