@@ -180,6 +180,31 @@ fn source_of(
     }
 }
 
+/// The symbols of bodies, each with its function's.
+fn functions_of(
+    session: &linking::Session<Native>,
+    symbols: &[(Symbol, SymbolFlags)],
+) -> Vec<(Symbol, Arc<str>)> {
+    let function = |&(symbol, _): &(Symbol, SymbolFlags)| {
+        let text = session.names().text(symbol);
+        let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
+        (symbol, function.map_or_else(|| text.clone(), Arc::from))
+    };
+    symbols.iter().map(function).collect()
+}
+
+/// What a unit waits for of what it was linked to.
+fn dependences(
+    session: &linking::Session<Native>,
+    needs: &Needs,
+    found: &[Definition<Native>],
+) -> Vec<Dependence<Native>> {
+    let is_decided = |found: &&Definition<Native>| {
+        needs.function(&session.names().text(found.label.symbol)) == Need::Decided
+    };
+    found.iter().filter(|found| !is_decided(found)).map(|&found| found.into()).collect()
+}
+
 fn link(
     shared: Arc<Shared>,
     input: Arc<CompilationInput>,
@@ -204,12 +229,7 @@ fn link(
         Ok(None) => return look_up_and_link(shared, input, output, responsibility),
         Err(error) => return fail_unit(responsibility, error.is_shortage(), Arc::new(error), again),
     };
-    let names = symbols.iter().map(|(symbol, _)| {
-        let text = session.names().text(*symbol);
-        let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
-        (*symbol, function.map_or_else(|| text.clone(), Arc::from))
-    });
-    let names: Vec<(Symbol, Arc<str>)> = names.collect();
+    let names = functions_of(&session, &symbols);
     let published: Vec<Arc<str>> = match shared.jit.runtime().events().is_on() {
         true => names.iter().map(|(_, name)| name.clone()).collect(),
         false => Vec::new(),
@@ -219,11 +239,7 @@ fn link(
     let eager: Vec<(Arc<str>, Target)> = eager.collect();
     let compiled = (&unit, &input.facts.origin, source);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names);
-    let is_decided = |found: &Definition<Native>| {
-        needs.function(&session.names().text(found.label.symbol)) == Need::Decided
-    };
-    let needs: Vec<Dependence<Native>> =
-        found.iter().filter(|found| !is_decided(found)).map(|&found| found.into()).collect();
+    let needs = dependences(&session, needs, found);
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {
         for (name, target) in &eager {
