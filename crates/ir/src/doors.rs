@@ -150,7 +150,10 @@ pub fn standing_of_builtin(builtin: Builtin) -> Standing {
         | Builtin::SvecLen
         | Builtin::SvecRef
         | Builtin::ComputeSparams
-        | Builtin::OpaqueClosureCall => Standing::Refused,
+        | Builtin::OpaqueClosureCall
+        | Builtin::Defaultctors
+        | Builtin::SetBindingType
+        | Builtin::IntrinsicCall => Standing::Refused,
     }
 }
 

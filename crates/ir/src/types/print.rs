@@ -73,6 +73,11 @@ impl TypeDisplay<'_> {
             Some((width, PrimitiveRepr::Unsigned)) => {
                 write!(f, "0x{bits:0digits$x}", digits = usize::from(width) / 4)
             }
+            None => match self.types.kind(ty) {
+                _ if ty == Type::NOTHING => f.write_str("nothing"),
+                TypeKind::Function(name) => write!(f, "{}", name.display(self.types.names())),
+                _ => write!(f, "{}()", self.of(ty)),
+            },
             _ => write!(f, "reinterpret({}, 0x{bits:x})", self.of(ty)),
         }
     }

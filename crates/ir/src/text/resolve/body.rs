@@ -18,8 +18,8 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::spelling::{
-    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, read_whole, regrouped,
-    static_parameter, unquoted,
+    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, is_syntax, read_whole,
+    regrouped, static_parameter, unquoted,
 };
 use super::term::Term;
 use super::unknown;
@@ -499,6 +499,7 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Path(parts) => self.global_or_constant_operand(super::last_name(parts), expr),
             ExprKind::Quote(inner) | ExprKind::Interpolation(inner) => match inner.kind {
                 ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => self.constant(inner, None),
+                _ if is_syntax(expr) => self.constant(expr, None),
                 _ => self.operand(inner),
             },
             ExprKind::Annotated(Some(value), ty) if is_plain(value) || has_plain_parts(value) => {
@@ -649,7 +650,7 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn value_of(&mut self, term: Term, at: Span) -> Option<Value> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
-            Term::Bytes(_) => self.r.fail_unread(ResolveError::StringNotUtf8, at),
+            Term::Bytes(bytes) => self.string_of_bytes(&bytes, at),
             Term::Aggregate { .. } if !self.r.lacks_fields(&term) && self.r.is_shared(&term) => {
                 self.shared_constant(term, at)
             }
