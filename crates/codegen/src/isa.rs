@@ -55,6 +55,21 @@ impl CpuTarget {
     pub const ALL: [CpuTarget; 5] =
         [CpuTarget::Native, CpuTarget::Generic, CpuTarget::X86V2, CpuTarget::X86V3, CpuTarget::X86V4];
 
+    /// Whether all processors of the target multiply and add in one operation that rounds once.
+    pub fn has_fma(self) -> bool {
+        match self {
+            CpuTarget::Native => {
+                static HOST: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+                    let native = crate::target::Target::native(Vec::new());
+                    crate::target::has_fma(Arch::HOST, &native).unwrap_or(false)
+                });
+                *HOST
+            }
+            CpuTarget::Generic | CpuTarget::X86V2 => Arch::HOST == Arch::Aarch64,
+            CpuTarget::X86V3 | CpuTarget::X86V4 => true,
+        }
+    }
+
     /// The name by which it is chosen.
     pub const fn name(self) -> &'static str {
         match self {

@@ -75,7 +75,15 @@ impl TypeDisplay<'_> {
             }
             None => match self.types.kind(ty) {
                 _ if ty == Type::NOTHING => f.write_str("nothing"),
-                TypeKind::Function(name) => write!(f, "{}", name.display(self.types.names())),
+                // The module says that it is a value.
+                TypeKind::Function(name) => match name.display(self.types.names()).to_string() {
+                    path if path.contains('.') => f.write_str(&path),
+                    bare => write!(
+                        f,
+                        "Main.{}{bare}",
+                        if bare.starts_with(char::is_alphabetic) { "" } else { ":" }
+                    ),
+                },
                 _ => write!(f, "{}()", self.of(ty)),
             },
             _ => write!(f, "reinterpret({}, 0x{bits:x})", self.of(ty)),

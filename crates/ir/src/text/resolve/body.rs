@@ -30,7 +30,7 @@ use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{Func, LineColumn, Param, Place, Signature};
 use crate::names::Name;
 use crate::op::{Level, Op};
-use crate::types::Type;
+use crate::types::{Type, TypeKind};
 
 /// The meaning of a row's label, `%n`.
 enum Label {
@@ -554,8 +554,8 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Head(..)
             | ExprKind::Splat(_)
             | ExprKind::Opaque
-            | ExprKind::Property(..) => self.r.fail(ResolveError::NotAValue, expr.span),
-            ExprKind::Undef => self.r.fail_unread(ResolveError::NotAValue, expr.span),
+            | ExprKind::Property(..)
+            | ExprKind::Undef => self.r.fail_unread(ResolveError::NotAValue, expr.span),
             _ => self.constant(expr, None),
         }
     }
@@ -609,9 +609,14 @@ impl<'a> Body<'_, 'a> {
         if ty == own || ty == self.r.cx.types.supertype(own) && parts.len() == 1 {
             return Some(Some(self.func.constant(Const::Singleton(own))));
         }
-        let is_object =
-            self.r.reads_rows && self.r.cx.types.is_singleton(ty) && self.r.variable(name).is_none();
-        Some(is_object.then(|| self.func.constant(Const::Singleton(ty))))
+        if !self.r.reads_rows || self.r.variable(name).is_some() {
+            return Some(None);
+        }
+        let object = match *self.r.cx.types.kind(ty) {
+            TypeKind::TypeOf(of) => Some(self.r.cx.types.type_constant(of)),
+            _ => self.r.cx.types.is_singleton(ty).then_some(Const::Singleton(ty)),
+        };
+        Some(object.map(|object| self.func.constant(object)))
     }
 
     /// Whether a call is the notation of a literal: `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`.

@@ -31,7 +31,8 @@ impl Body<'_, '_> {
         let (vector, memory) = (types.array(Type::UINT8, 1).ok()?, types.memory(Type::UINT8).ok()?);
         let reference = types.memory_ref(Type::UINT8).ok()?;
         let byte = |&byte: &u8| Term::Const(Const::Bits { ty: Type::UINT8, bits: byte.into() });
-        let held = Term::Array { ty: vector, dims: vec![bytes.len()], items: bytes.iter().map(byte).collect() };
+        let held =
+            Term::Array { ty: vector, dims: vec![bytes.len()], items: bytes.iter().map(byte).collect() };
         let held = self.r.hidden_global(held, at)?;
         let held = self.insert_before(here, Op::GetGlobal(held), &[], vector)?;
         let mut field = |of: Value, name: &str, ty: Type| {

@@ -471,7 +471,15 @@ impl<'a> Body<'_, 'a> {
         self.count_operands(&op, op.text_arity(), args.len(), at)?;
         let mut args = args;
         if op.takes_type() {
-            let target = self.r.ty(args[0])?;
+            let Some(target) = self.new_type(args[0])? else {
+                let what = format!("`{op}` to a type that is computed");
+                return self.refuse_late(
+                    inst,
+                    what,
+                    "the types of conversions are known before the program runs",
+                    at,
+                );
+            };
             if results.first().is_none_or(|&result| result != target) {
                 let named = self.r.cx.types.display(target).to_string();
                 let row =

@@ -55,7 +55,10 @@ pub(super) fn is_syntax(expr: &Expr<'_>) -> bool {
     let quoted = match &expr.kind {
         ExprKind::QuoteNode(inner) => match &inner.kind {
             ExprKind::Quote(quoted) => {
-                return !matches!(quoted.kind, ExprKind::Symbol(_) | ExprKind::Name(_) | ExprKind::Literal(_));
+                return !matches!(
+                    quoted.kind,
+                    ExprKind::Symbol(_) | ExprKind::Name(_) | ExprKind::Literal(_)
+                );
             }
             _ => inner,
         },

@@ -146,7 +146,7 @@ impl<'a> Resolver<'a> {
                     let ty = self.cx.types.nominal(decl, &params);
                     self.aggregate(ty, fields, expr.span)
                 }
-                _ => self.fail(ResolveError::NotAConstant, expr.span),
+                _ => self.fail_unread(ResolveError::NotAConstant, expr.span),
             },
             ExprKind::Pointer(ty, address) => {
                 let ty = self.ty(ty)?;
@@ -156,7 +156,7 @@ impl<'a> Resolver<'a> {
                 let ty = self.ty(expr)?;
                 Some(Term::Const(self.cx.types.type_constant(ty)))
             }
-            _ => self.fail(ResolveError::NotAConstant, expr.span),
+            _ => self.fail_unread(ResolveError::NotAConstant, expr.span),
         }
     }
 
