@@ -22,8 +22,11 @@ fn what_julia_prints_is_read_or_refused_by_name() {
             Err(failure) => failures.push(failure),
         }
     }
-    let causes: Vec<String> =
-        failures.iter().take(200).map(|failure| format!("seed {}: {}", failure.seed, failure.trouble)).collect();
+    let causes: Vec<String> = failures
+        .iter()
+        .take(200)
+        .map(|failure| format!("seed {}: {}", failure.seed, failure.trouble))
+        .collect();
     assert!(failures.is_empty(), "{} failures:\n{}\n{}", failures.len(), causes.join("\n"), failures[0]);
     // A generator whose rows mean nothing at all would test the reader's refusals alone.
     assert!(accepted > count / 20, "{accepted} of {count} were accepted");

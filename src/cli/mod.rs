@@ -215,7 +215,10 @@ impl How {
     /// The options of engines and sessions.
     fn options(self) -> brolga::Options {
         let options = doors::options(self.checked).opt_level(self.level.level).gc_stress(self.gc_stress);
-        let options = options.cpu_target(self.cpu.target).heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
+        let options = options
+            .cpu_target(self.cpu.target)
+            .heap_limit(self.heap_limit)
+            .roots(self.roots.unwrap_or_default());
         options.linker(self.linker.unwrap_or_default()).compile_memory(self.compile_memory)
     }
 }
@@ -240,8 +243,7 @@ fn evaluator<'p>(
         None => brolga::Evaluator::interpreted(program),
     };
     // An engine has the target already.
-    let evaluator =
-        if engine.is_none() { evaluator.with_cpu_target(how.cpu.target) } else { evaluator };
+    let evaluator = if engine.is_none() { evaluator.with_cpu_target(how.cpu.target) } else { evaluator };
     Ok(limited(evaluator, how))
 }
 

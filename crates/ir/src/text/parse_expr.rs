@@ -640,7 +640,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The item, or an opaque one in its place if it is a method: a method as a value is nothing that a statement here takes.
-    fn method_or(&mut self, item: Expr<'a>) -> Parse<Expr<'a>> {
+    pub(super) fn method_or(&mut self, item: Expr<'a>) -> Parse<Expr<'a>> {
         if std::mem::take(&mut self.in_method) { self.make(item.span, ExprKind::Opaque) } else { Ok(item) }
     }
 

@@ -29,7 +29,8 @@ impl<'a> Parser<'a> {
             if self.peek().ends_statement() {
                 return Err(Fault::new(SyntaxError::Unclosed { open: '(' }, at));
             }
-            items.push(self.expr(WHOLE)?);
+            let item = self.expr(WHOLE)?;
+            items.push(self.method_or(item)?);
             if self.peek().tok != Tok::Comma {
                 break;
             }

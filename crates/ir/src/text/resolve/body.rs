@@ -24,7 +24,7 @@ use super::spelling::{
 use super::term::Term;
 use super::unknown;
 use crate::builtin::Builtin;
-use crate::constant::Const;
+use crate::constant::{Const, MODULES};
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{Func, LineColumn, Param, Place, Signature};
@@ -601,6 +601,9 @@ impl<'a> Body<'_, 'a> {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;
+        if ty == Type::MODULE && !MODULES.contains(&name) {
+            return self.r.fail_unread(ResolveError::NotAConstant, value.span);
+        }
         if ty == Type::MODULE {
             let module = self.r.cx.names.intern(name);
             return Some(Some(self.func.constant(Const::Module(module))));

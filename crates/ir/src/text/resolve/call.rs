@@ -554,6 +554,14 @@ impl<'a> Body<'_, 'a> {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
         self.count_operands(&op, op.arity(), args.len(), at)?;
+        if op == Builtin::ApplyType
+            && let [generic, ..] = args
+            && matches!(&generic.kind, ExprKind::Name(_) | ExprKind::Path(_))
+            && self.r.source_text(generic.span).trim_start_matches("Core.") == "NamedTuple"
+        {
+            let why = "the names and types of a named tuple are known before the program runs";
+            return self.refuse_late(inst, format!("`{op}` of `NamedTuple`"), why, at);
+        }
         if op == Builtin::Getfield
             && let [memory, field, ..] = args
             && self.empty_memory(inst, memory, field, results).is_some()
