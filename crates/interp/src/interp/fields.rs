@@ -310,10 +310,12 @@ impl Interp<'_> {
                 if !self.is_a(val, wanted) {
                     return Err(self.type_error("setfield!", wanted, val.clone()));
                 }
-                let mut dims = self.heap.array(id).map(|array| array.dims.clone()).unwrap_or_default();
+                let Some(array) = self.heap.array(id) else { return Ok(()) };
+                let (mut dims, is_same) = (array.dims.clone(), array.memory == memory);
                 let there = self.elements_behind(memory, offset);
                 // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a checked vector has those that are there.
                 if let ([size], Some(there)) = (&mut dims[..], there)
+                    && is_same
                     && self.options.checked
                 {
                     *size = (*size).min(there);

@@ -98,7 +98,8 @@ impl<'a> Parser<'a> {
                     one_column = true;
                 }
                 _ if separated || self.peek().spaced && !commas => {
-                    items.push(self.element()?);
+                    let item = self.element()?;
+                    items.push(self.method_or(item)?);
                     (row, separated) = (row + 1, false);
                 }
                 _ => return self.unexpected("`,`, `;` or `]`"),
