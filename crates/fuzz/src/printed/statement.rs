@@ -159,7 +159,7 @@ impl Dump<'_> {
             6 | 7 => self.dynamic_call(),
             8 | 9 => self.operator(),
             10 | 11 => self.invoke(),
-            12 => self.new(),
+            12 => self.creation(),
             13 => return (self.phi(block), true),
             14 => return (self.pi(), true),
             15..=17 => return self.head(),
@@ -334,7 +334,7 @@ impl Dump<'_> {
         format!("{label}{callee}({args})")
     }
 
-    fn new(&mut self) -> String {
+    fn creation(&mut self) -> String {
         let word = if self.rng.chance(75) { "new" } else { "splatnew" };
         let ty = match self.rng.below(8) {
             0 => "#ctor-self#".to_owned(),
