@@ -624,7 +624,7 @@ mod tests {
 
     #[test]
     fn prefixed_strings() {
-        assert_eq!(tokens(r#"r"(\d+)\"" b"\xff" rb"x""#).len(), 4);
+        assert_eq!(tokens(r#"r"(\d+)\"" b"\xff" dateformat"y" `ls -l` rb "x""#).len(), 6);
         assert_eq!(
             tokens(r#"r"(\d+)\"" b"\xff""#),
             [

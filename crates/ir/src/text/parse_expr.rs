@@ -692,6 +692,7 @@ impl<'a> Parser<'a> {
         };
         let fault = match item {
             Ok(item) if ends => return Ok(item),
+            Err(fault) if fault.is_too_deep() => return Err(fault),
             Ok(_) => None,
             Err(fault) => Some(fault),
         };
