@@ -11,7 +11,7 @@ use brolga_fuzz::rng::Rng;
 /// How many dumps, unless the environment says otherwise.
 const COUNT: u64 = 20_000;
 
-#[expect(clippy::disallowed_methods, reason = "how long a search goes on is the caller's choice")]
+#[expect(clippy::disallowed_methods, reason = "how long to search is the caller's choice")]
 fn count() -> u64 {
     std::env::var("PRINTED").ok().and_then(|count| count.parse().ok()).unwrap_or(COUNT)
 }

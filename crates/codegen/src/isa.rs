@@ -50,6 +50,11 @@ pub enum CpuTarget {
     X86V4,
 }
 
+/// Whether processors with these features multiply and add in one operation that rounds once: all of aarch64 do.
+pub(crate) fn has_fma(arch: Arch, features: &[String]) -> bool {
+    arch == Arch::Aarch64 || features.iter().any(|feature| feature == "has_fma")
+}
+
 impl CpuTarget {
     /// All of them.
     pub const ALL: [CpuTarget; 5] =
@@ -60,12 +65,11 @@ impl CpuTarget {
         match self {
             CpuTarget::Native => {
                 static HOST: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
-                    let native = crate::target::Target::native(Vec::new());
-                    crate::target::has_fma(Arch::HOST, &native).unwrap_or(false)
+                    host_features().is_ok_and(|features| has_fma(Arch::HOST, &features))
                 });
                 *HOST
             }
-            CpuTarget::Generic | CpuTarget::X86V2 => Arch::HOST == Arch::Aarch64,
+            CpuTarget::Generic | CpuTarget::X86V2 => has_fma(Arch::HOST, &[]),
             CpuTarget::X86V3 | CpuTarget::X86V4 => true,
         }
     }

@@ -268,8 +268,7 @@ pub fn resolve(arch: Arch, target: &Target) -> Result<Vec<String>, TargetError> 
 /// # Errors
 /// As [`resolve`].
 pub fn has_fma(arch: Arch, target: &Target) -> Result<bool, TargetError> {
-    let features = resolve(arch, target)?;
-    Ok(arch == Arch::Aarch64 || features.iter().any(|feature| feature == "has_fma"))
+    Ok(crate::isa::has_fma(arch, &resolve(arch, target)?))
 }
 
 fn add(features: &mut Vec<String>, feature: &str) {

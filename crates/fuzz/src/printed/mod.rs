@@ -98,10 +98,12 @@ impl Dump<'_> {
 
     /// Blocks that run one after the other, with edges forward; a handler, perhaps, and the end.
     fn blocks(&mut self) -> Vec<Row> {
-        let count = self.rng.between(1, BLOCKS);
+        // One row that is refused hides the others, so most dumps are small.
+        let (most_blocks, most_rows) = if self.rng.chance(70) { (1, 1) } else { (BLOCKS, ROWS) };
+        let count = self.rng.between(1, most_blocks);
         let mut rows = Vec::new();
         for block in 1..=count {
-            for _ in 0..self.rng.between(1, ROWS) {
+            for _ in 0..self.rng.between(1, most_rows) {
                 let (statement, has_result) = self.statement(block);
                 self.push(&mut rows, block, has_result, statement);
             }

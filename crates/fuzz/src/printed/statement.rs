@@ -167,7 +167,7 @@ impl Dump<'_> {
             _ => self.quoted_value(),
         };
         let ty = self.annotation();
-        // Nothing goes on behind a statement without a value.
+        // Nothing runs after a statement without a value.
         let ty = if ty == "Union{}" { "Any".to_owned() } else { ty };
         (format!("{text}::{ty}"), true)
     }

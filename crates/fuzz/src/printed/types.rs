@@ -205,7 +205,7 @@ impl Dump<'_> {
 
     fn union(&mut self) -> String {
         let count = self.rng.between(2, 4);
-        // `Union{}` alone is the bottom, of which no row has a value that goes on.
+        // `Union{}` alone is the bottom, which no value has.
         format!("Union{{{}}}", self.list(count, Self::ty))
     }
 
