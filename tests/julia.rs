@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! tests/julia/           programs of this repository, in Julia's printed form; `source/` has those that a Julia printed, and the script
+//! tests/julia/modern/    a hundred more as Julia 1.11 and 1.13 print them, one for each construct, written by hand
 //! ../shared/julia/       105 programs beside a checkout, where they are there
 //! ../shared/julia/min/   the smallest program for each form that once was refused
 //! ```
@@ -114,6 +115,14 @@ fn hold(paths: &[PathBuf], at_least: usize, failures: fn(&Path) -> (Vec<String>,
 #[test]
 fn own_programs_hold() {
     hold(&files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia")), 290, failures);
+}
+
+#[test]
+fn modern_programs_hold() {
+    let paths = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia/modern"));
+    assert!(paths.len() >= 100, "{} files", paths.len());
+    hold(&paths, 200, failures);
+    hold(&paths, 200, failures_in_sessions);
 }
 
 #[test]

@@ -105,6 +105,10 @@ const CALLS: &[(&str, &[&str])] = &[
     ("iterate", &["2:3", "2"]),
     ("iterate", &["5"]),
     ("eachindex", &["[7, 8]"]),
+    (":", &["2", "5"]),
+    (":", &["1", "3", "8"]),
+    (":", &["9", "-4", "-2"]),
+    ("collect", &["9:-4:-2"]),
     ("size", &["[1 2 3; 4 5 6]", "2"]),
     ("push!", &["[1, 2]", "3"]),
     ("pop!", &["[1, 2]"]),
@@ -360,7 +364,8 @@ fn prelude_functions() -> BTreeSet<String> {
     let texts = files.map(|file| std::fs::read_to_string(folder.join(file)).expect("a prelude"));
     let names = texts.iter().flat_map(|text| text.lines()).filter_map(|line| {
         let name = line.strip_prefix("function Base.")?.trim_start_matches(':');
-        Some(name.split('(').next().unwrap_or_default().to_owned())
+        let name = name.split('(').next().filter(|name| !name.is_empty());
+        Some(name.unwrap_or(":").to_owned())
     });
     names.collect()
 }

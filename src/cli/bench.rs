@@ -25,7 +25,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::progress::Bars;
 use super::report::{Stop, out};
-use super::{Done, Level, doors, input, level};
+use super::{Cpu, Done, Level, doors, input, level};
 
 /// A sample takes this long at least, unless it is one call.
 const SAMPLE: Duration = Duration::from_millis(1);
@@ -81,6 +81,8 @@ pub(crate) struct Args {
     clock: Clock,
     #[command(flatten)]
     level: Level,
+    #[command(flatten)]
+    cpu: Cpu,
     #[command(flatten)]
     bars: Bars,
 }
@@ -206,10 +208,15 @@ struct Tier {
     module: Module,
 }
 
+/// The options of all engines and sessions.
+fn options(args: &Args) -> Options {
+    doors::options(false).cpu_target(args.cpu.target)
+}
+
 fn tiers(args: &Args, program: &Program) -> Result<Vec<Tier>, Stop> {
     let source = program.source();
     let tier = |name, is_first: bool| -> Result<Tier, Stop> {
-        let session = Session::new(doors::options(false).opt_level(args.level.level), Workers::Caller)?;
+        let session = Session::new(options(args).opt_level(args.level.level), Workers::Caller)?;
         let dylib = session.create_dylib("main").map_err(Stop::session)?;
         let read = dylib.read_late(source.name(), source.text().as_bytes()).map_err(Stop::session)?;
         // No count of calls reaches the second tier.
@@ -228,23 +235,24 @@ fn variants<'p>(
     tiers: &'p [Tier],
 ) -> Result<Vec<Variant<'p>>, Stop> {
     let level = args.level.level;
+    let options = || options(args);
     let native = |name: String, program: &'p Program, options: Options| -> Result<Variant<'p>, Stop> {
         let engine = Engine::new(options)?;
         let by = By::Program(Evaluator::native(program, &engine));
         Variant::new(name, Some(engine.runtime().clone()), by, program, args)
     };
     let number = |level: OptLevel| format!("-{level}");
-    let mut variants = vec![native(number(level), program, doors::options(false).opt_level(level))?];
+    let mut variants = vec![native(number(level), program, options().opt_level(level))?];
     for &level in &args.levels {
-        variants.push(native(number(level), program, doors::options(false).opt_level(level))?);
+        variants.push(native(number(level), program, options().opt_level(level))?);
     }
     for pass in &args.without {
-        let options = doors::options(false).opt_level(level).without_passes(&[pass])?;
+        let options = options().opt_level(level).without_passes(&[pass])?;
         variants.push(native(format!("without {pass}"), program, options)?);
     }
     for other in others {
         let name = other.source().name().to_owned();
-        variants.push(native(name, other, doors::options(false).opt_level(level))?);
+        variants.push(native(name, other, options().opt_level(level))?);
     }
     for Tier { name, dylib, module } in tiers {
         let runtime = Some(dylib.session().runtime().clone());
@@ -252,7 +260,7 @@ fn variants<'p>(
         variants.push(Variant::new((*name).to_owned(), runtime, by, program, args)?);
     }
     if args.interp {
-        let by = By::Program(Evaluator::interpreted(program));
+        let by = By::Program(Evaluator::interpreted(program).with_cpu_target(args.cpu.target));
         variants.push(Variant::new("interpreter".to_owned(), None, by, program, args)?);
     }
     Ok(variants)

@@ -149,9 +149,27 @@ struct How {
     /// How much memory compiling one function may take, as estimated from its size: bytes, or with `K`, `M`, `G` or `T` behind [default: 2G]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "interp")]
     compile_memory: Option<usize>,
+    #[command(flatten)]
+    cpu: Cpu,
     /// Refuse programs with doors: pointers, C functions, low IR, images. Without this they run, with all rights of the process
     #[arg(long)]
     checked: bool,
+}
+
+/// The processor that code is for.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Cpu {
+    /// The processor that code is for: `native`, `generic`, `x86-64-v2`, `x86-64-v3` or `x86-64-v4`, not above this one. `muladd_float` rounds once where it has
+    /// the operation for that, interpreted as well
+    #[arg(long = "cpu", value_name = "NAME", value_parser = cpu_target, default_value = "native")]
+    target: brolga::CpuTarget,
+}
+
+fn cpu_target(text: &str) -> Result<brolga::CpuTarget, String> {
+    brolga::CpuTarget::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = brolga::CpuTarget::ALL.iter().map(|target| target.name()).collect();
+        format!("processors are {}", names.join(", "))
+    })
 }
 
 /// Bytes: `65536`, `64K`, `8M`, `2G`.
@@ -197,7 +215,10 @@ impl How {
     /// The options of engines and sessions.
     fn options(self) -> brolga::Options {
         let options = doors::options(self.checked).opt_level(self.level.level).gc_stress(self.gc_stress);
-        let options = options.heap_limit(self.heap_limit).roots(self.roots.unwrap_or_default());
+        let options = options
+            .cpu_target(self.cpu.target)
+            .heap_limit(self.heap_limit)
+            .roots(self.roots.unwrap_or_default());
         options.linker(self.linker.unwrap_or_default()).compile_memory(self.compile_memory)
     }
 }
@@ -221,6 +242,8 @@ fn evaluator<'p>(
         None if how.checked => brolga::Evaluator::interpreted_checked(program)?,
         None => brolga::Evaluator::interpreted(program),
     };
+    // An engine has the target already.
+    let evaluator = if engine.is_none() { evaluator.with_cpu_target(how.cpu.target) } else { evaluator };
     Ok(limited(evaluator, how))
 }
 

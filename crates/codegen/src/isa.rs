@@ -50,10 +50,29 @@ pub enum CpuTarget {
     X86V4,
 }
 
+/// Whether processors with these features multiply and add in one operation that rounds once: all of aarch64 do.
+pub(crate) fn has_fma(arch: Arch, features: &[String]) -> bool {
+    arch == Arch::Aarch64 || features.iter().any(|feature| feature == "has_fma")
+}
+
 impl CpuTarget {
     /// All of them.
     pub const ALL: [CpuTarget; 5] =
         [CpuTarget::Native, CpuTarget::Generic, CpuTarget::X86V2, CpuTarget::X86V3, CpuTarget::X86V4];
+
+    /// Whether all processors of the target multiply and add in one operation that rounds once.
+    pub fn has_fma(self) -> bool {
+        match self {
+            CpuTarget::Native => {
+                static HOST: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+                    host_features().is_ok_and(|features| has_fma(Arch::HOST, &features))
+                });
+                *HOST
+            }
+            CpuTarget::Generic | CpuTarget::X86V2 => has_fma(Arch::HOST, &[]),
+            CpuTarget::X86V3 | CpuTarget::X86V4 => true,
+        }
+    }
 
     /// The name by which it is chosen.
     pub const fn name(self) -> &'static str {

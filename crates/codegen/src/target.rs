@@ -263,6 +263,14 @@ pub fn resolve(arch: Arch, target: &Target) -> Result<Vec<String>, TargetError> 
     Ok(features)
 }
 
+/// Whether all processors of a target multiply and add in one operation that rounds once.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn has_fma(arch: Arch, target: &Target) -> Result<bool, TargetError> {
+    Ok(crate::isa::has_fma(arch, &resolve(arch, target)?))
+}
+
 fn add(features: &mut Vec<String>, feature: &str) {
     features.push(format!("has_{feature}"));
     for needed in NEEDS.iter().filter(|(name, _)| *name == feature).flat_map(|(_, needs)| *needs) {

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brolga_cache::Fingerprint;
+use brolga_codegen::isa::CpuTarget;
 use brolga_interp::{self as interp, Interp, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
@@ -111,6 +112,8 @@ pub struct Evaluator<'p> {
     unwritten: Arc<Mutex<Option<io::Error>>>,
     /// Whether interpreted code is checked.
     checked: bool,
+    /// Whether interpreted code rounds `muladd_float` once.
+    fma: bool,
     /// Bytes that the interpreter's heap may take.
     heap_limit: u64,
     /// The file that what is compiled is written to, and opened from.
@@ -132,6 +135,7 @@ impl<'p> Evaluator<'p> {
             globals: None,
             unwritten: Arc::default(),
             checked: false,
+            fma: CpuTarget::Native.has_fma(),
             heap_limit: interp::Options::default().max_heap_bytes,
             image: None,
             fuel: None,
@@ -148,14 +152,21 @@ impl<'p> Evaluator<'p> {
         Ok(Evaluator { checked: true, ..Evaluator::interpreted(program) })
     }
 
+    /// Interprets as code for this target runs, and not for this processor: whether `muladd_float` rounds once ([`Options::cpu_features`](crate::Options::cpu_features)).
+    #[must_use]
+    pub fn with_cpu_target(self, target: CpuTarget) -> Self {
+        Evaluator { fma: target.has_fma(), ..self }
+    }
+
     /// Compiles and runs native code.
     pub fn native(program: &'p Program, engine: &Engine) -> Self {
         let globals = Some(Globals::new(engine.runtime()));
-        let checked = engine.settings().1.checked;
+        let settings = engine.settings().1;
         Evaluator {
             program,
             engine: Some(engine.clone()),
-            checked,
+            checked: settings.checked,
+            fma: settings.cpu.fma,
             globals,
             ..Evaluator::interpreted(program)
         }
@@ -359,7 +370,8 @@ impl<'p> Evaluator<'p> {
     }
 
     fn interpreter_options(&self) -> interp::Options {
-        interp::Options { checked: self.checked, max_heap_bytes: self.heap_limit, ..Default::default() }
+        let (checked, fma, max_heap_bytes) = (self.checked, self.fma, self.heap_limit);
+        interp::Options { checked, fma, max_heap_bytes, ..Default::default() }
     }
 
     fn interpreter(&self) -> Interp<'p> {

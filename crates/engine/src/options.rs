@@ -31,7 +31,6 @@ const STRESS_WORK: u32 = 256;
 /// let engine = Engine::new(Options::new().opt_level(OptLevel::O1))?;
 /// # Ok::<(), brolga::Error>(())
 /// ```
-#[derive(Default)]
 pub struct Options {
     pub(crate) level: OptLevel,
     pub(crate) roots: Roots,
@@ -39,6 +38,8 @@ pub struct Options {
     pub(crate) jit: JitOptions,
     pub(crate) doors: Option<Doors>,
     pub(crate) runtime: RuntimeOptions,
+    /// Whether the features of the processor were chosen, and do not follow from the target.
+    has_cpu_features: bool,
     /// The targets of images, if there are several, or one that no [`CpuTarget`] is.
     pub(crate) targets: Vec<Target>,
     /// Features of the processor that code of images may not use, by Cranelift's names without `has_`.
@@ -100,6 +101,30 @@ pub struct Progress<'a> {
     pub of: usize,
 }
 
+impl Default for Options {
+    fn default() -> Options {
+        let options = Options {
+            level: OptLevel::default(),
+            roots: Roots::default(),
+            opt: brolga_opt::Options::default(),
+            jit: JitOptions::default(),
+            doors: None,
+            runtime: RuntimeOptions::default(),
+            has_cpu_features: false,
+            targets: Vec::new(),
+            masked: Vec::new(),
+            cache: None,
+            fuel: false,
+            compile_limit: None,
+            image_threads: 0,
+            trim: None,
+            report: None,
+            progress: None,
+        };
+        options.cpu_target(CpuTarget::Native)
+    }
+}
+
 impl Options {
     /// The defaults: programs without doors only, optimised at `O2`, all bounds checked, printing to the standard output.
     pub fn new() -> Options {
@@ -129,11 +154,20 @@ impl Options {
         self
     }
 
-    /// The features of the target processor. By default none is assumed, and the same program gives the
-    /// same floats everywhere; `muladd_float` rounds once where there is `fma`.
+    /// The features of the target processor that values depend on: `muladd_float` rounds once where there is `fma`, as in Julia, and twice elsewhere. By
+    /// default they are those of the [target](Options::cpu_target). With `CpuFeatures::default()` the same program gives the same floats everywhere.
     #[must_use]
     pub fn cpu_features(mut self, cpu: CpuFeatures) -> Options {
         self.opt.cpu = cpu;
+        self.has_cpu_features = true;
+        self
+    }
+
+    /// The features of a target, unless others were chosen.
+    fn features_of_target(mut self, fma: bool) -> Options {
+        if !self.has_cpu_features {
+            self.opt.cpu = CpuFeatures { fma };
+        }
         self
     }
 
@@ -142,7 +176,7 @@ impl Options {
     #[must_use]
     pub fn cpu_target(mut self, target: CpuTarget) -> Options {
         self.jit.isa.target = target;
-        self
+        self.features_of_target(target.has_fma())
     }
 
     /// The targets of images, in Julia's words: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. Each has a processor's name and features with `+` or `-`. An image has all
@@ -163,7 +197,12 @@ impl Options {
         self.targets = target::parse(arch, targets)?;
         self.opt.arch = arch;
         self.jit.isa.arch = arch;
-        Ok(self)
+        // All variants of a function give the same floats.
+        let mut fma = true;
+        for target in &self.targets {
+            fma &= target::has_fma(arch, target)?;
+        }
+        Ok(self.features_of_target(fma))
     }
 
     /// Features of the processor that images are opened without, as if it lacked them and what needs them: `avx2`, `sse4.2`. For tests.

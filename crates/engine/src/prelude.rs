@@ -140,6 +140,8 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, BTreeSet<usize>>> = LazyLock::
             let Some(rest) = line.strip_prefix("function Base.") else { continue };
             let rest = rest.strip_prefix(':').unwrap_or(rest);
             let Some((name, _)) = rest.split_once('(') else { continue };
+            // `Base.:(:)` alone has its name in parentheses.
+            let name = if name.is_empty() { ":" } else { name };
             functions.entry(name).or_default().insert(number);
         }
     }

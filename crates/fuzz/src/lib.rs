@@ -17,6 +17,7 @@
 //! | `shapes` | functions of one extreme shape and any size |
 //! | `constructs` | programs that repeat one construct, sound and broken |
 //! | `dynamic` | texts of dynamic operators whose types change while they run |
+//! | `printed` | dumps as the printers of Julia 1.10 to 1.13 write them |
 //! | `mutate` | damaged texts and bytes |
 //! | `check` | one check of an input, and a failure that can be replayed |
 //! | `reduce` | a failing program made smaller |
@@ -34,6 +35,7 @@ pub mod constructs;
 pub mod dynamic;
 pub mod generate;
 pub mod mutate;
+pub mod printed;
 pub mod reduce;
 pub mod rng;
 pub mod shapes;

@@ -8,6 +8,9 @@ use crate::entity::Value;
 use crate::names::Name;
 use crate::types::Type;
 
+/// The modules that are values.
+pub(crate) const MODULES: [&str; 6] = ["Main", "Base", "Core", "Checked", "Math", "Intrinsics"];
+
 /// A constant value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Const {

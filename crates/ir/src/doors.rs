@@ -86,8 +86,9 @@ pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
 /// Whether a builtin is a door. Builtins with a bounds check are safe because engines without doors make the check.
 pub fn standing_of_builtin(builtin: Builtin) -> Standing {
     match builtin {
-        Builtin::Setfield => Standing::Asks(Door::ArrayParts),
-        Builtin::Egal
+        // Without doors the run time sets the parts of an array, and tests that they fit.
+        Builtin::Setfield
+        | Builtin::Egal
         | Builtin::Typeof
         | Builtin::Sizeof
         | Builtin::Subtype
@@ -150,7 +151,10 @@ pub fn standing_of_builtin(builtin: Builtin) -> Standing {
         | Builtin::SvecLen
         | Builtin::SvecRef
         | Builtin::ComputeSparams
-        | Builtin::OpaqueClosureCall => Standing::Refused,
+        | Builtin::OpaqueClosureCall
+        | Builtin::Defaultctors
+        | Builtin::SetBindingType
+        | Builtin::IntrinsicCall => Standing::Refused,
     }
 }
 
@@ -161,10 +165,10 @@ pub fn standing(op: Op) -> Standing {
         Op::Builtin(builtin) => standing_of_builtin(builtin),
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
-        Op::SplatNew(_) => Standing::Asks(Door::ArrayParts),
         // Types that rows assert are tested when they run, and an undefined value throws where it is used. An engine without doors tests
-        // that a new array has the elements that its size says.
+        // that an array has the elements that its size says.
         Op::New(_)
+        | Op::SplatNew(_)
         | Op::Phi
         | Op::Copy
         | Op::Goto
@@ -344,12 +348,6 @@ fn is_harmless(cx: &Context, func: &Func, inst: Inst) -> bool {
                     && data.params.len() == count
                     && data.params.iter().all(|&param| param == ty)
             })
-        }
-        Op::SplatNew(ty) => types.array_parts(ty).is_none(),
-        // Where the type is not seen, the run time sees it.
-        Op::Builtin(Builtin::Setfield) => {
-            let object = func.args(inst).first().map_or(Type::BOTTOM, |&object| func.ty(object));
-            types.array_parts(object).is_none()
         }
         _ => false,
     }

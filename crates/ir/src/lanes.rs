@@ -105,7 +105,7 @@ impl Lanes {
             | EqInt | NeInt | SltInt | SleInt | UltInt | UleInt => !self.is_float(),
             MulInt => !self.is_float() && self != Lanes::I8x16,
             NegFloat | AddFloat | SubFloat | MulFloat | DivFloat | MinFloat | MaxFloat | MuladdFloat
-            | AbsFloat | SqrtLlvm | EqFloat | NeFloat | LtFloat | LeFloat => self.is_float(),
+            | FmaFloat | AbsFloat | SqrtLlvm | EqFloat | NeFloat | LtFloat | LeFloat => self.is_float(),
             _ => self.made_by(op) != self,
         }
     }

@@ -112,6 +112,7 @@ impl Translation<'_> {
                 let product = self.b.ins().fmul(x, y);
                 Some(self.b.ins().fadd(product, z))
             }
+            [Some(x), Some(y), Some(z)] if op == Intrinsic::FmaFloat => Some(self.b.ins().fma(x, y, z)),
             _ => None,
         };
         match made {

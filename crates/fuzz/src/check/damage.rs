@@ -62,7 +62,7 @@ fn read_text(bytes: &[u8]) -> Result<Option<Module>, Trouble> {
 }
 
 /// Every finding points into the input, says something, and can be shown.
-fn check_findings(source: &SourceFile, findings: &Diagnostics) -> Result<(), Trouble> {
+pub(super) fn check_findings(source: &SourceFile, findings: &Diagnostics) -> Result<(), Trouble> {
     let text = source.text();
     for finding in findings {
         let places = std::iter::once(finding.at).chain(finding.related.iter().map(|&(at, _)| at));

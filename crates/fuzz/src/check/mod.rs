@@ -7,6 +7,7 @@
 //! | [`check_guards`] | so does a program of dynamic operators when each operand of each of them is of each type in turn |
 //! | [`check_attack`] | checked programs of an attacker end as in the interpreter, end in time, and leave the heap whole |
 //! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
+//! | [`check_printed`] | a dump as Julia prints it is read or refused by name, and what was read prints and reads as the same module |
 //! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
 //!
 //! A check returns a [`Failure`], which holds everything for reproducing the fault: the seed, the text and the
@@ -21,6 +22,7 @@ mod leaves;
 mod low;
 mod native;
 mod outcome;
+mod printed;
 mod round_trip;
 mod tiers;
 
@@ -33,6 +35,7 @@ pub use guards::{Guards, check_guards};
 pub use low::LowInterpreter;
 pub use native::Native;
 pub use outcome::{Outcome, show};
+pub use printed::check_printed;
 pub use round_trip::check_round_trip;
 pub use tiers::{Climbed, Tiered, check_tiers};
 
@@ -73,6 +76,8 @@ pub enum Trouble {
     Malformed(String),
     /// The input was printed by Brolga, which does not read it.
     Unreadable(String),
+    /// The input is what Julia prints, and an error calls it a mistake of syntax, or does not name what it refuses.
+    NotNamed(String),
     /// The input was read and printed again, and came out otherwise.
     OtherText {
         /// The other text.
@@ -107,6 +112,9 @@ impl fmt::Display for Trouble {
             }
             Trouble::Malformed(why) => write!(f, "the verifier says\n{why}"),
             Trouble::Unreadable(why) => write!(f, "the printed text cannot be read:\n{why}"),
+            Trouble::NotNamed(why) => {
+                write!(f, "Julia prints this, and it is refused without a name:\n{why}")
+            }
             Trouble::OtherText { second } => write!(f, "reading and printing again gives\n{second}"),
             Trouble::OtherBytes => f.write_str("writing, reading and writing again gives other bytes"),
             Trouble::Refused { engine, why } => write!(f, "{engine} refuses the module: {why}"),

@@ -13,7 +13,7 @@ pub fn check_round_trip(seed: u64, module: &Module) -> Result<Module, Box<Failur
     again.map_err(|trouble| Box::new(Failure { seed, text, trouble }))
 }
 
-fn round_trip(module: &Module, text: &mut String) -> Result<Module, Trouble> {
+pub(super) fn round_trip(module: &Module, text: &mut String) -> Result<Module, Trouble> {
     *text = fenced("printing", || show_module(module).to_string())?;
     fenced("verifying", || verify(module))?.map_err(Trouble::Malformed)?;
     let source = SourceFile::new("printed", text.clone()).map_err(|e| Trouble::Unreadable(e.to_string()))?;

@@ -280,6 +280,12 @@ impl Interp<'_> {
         Ok(Val::Bits { ty, bits: u128::from(address) })
     }
 
+    /// How many elements there are from this one on.
+    fn elements_behind(&self, memory: ObjId, offset: i64) -> Option<i64> {
+        let length = self.heap.memory(memory).map_or(0, |memory| memory.length);
+        i64::try_from(length).ok()?.checked_sub(offset).filter(|&behind| offset >= 0 && behind >= 0)
+    }
+
     /// That an array with these parts has no more elements than there are. A program with open doors answers for that itself, where the type of
     /// the array is known.
     pub(super) fn check_parts(
@@ -289,10 +295,8 @@ impl Interp<'_> {
         dims: &[i64],
         text: &'static str,
     ) -> Eval<()> {
-        let count = dims.iter().try_fold(1u64, |all, &dim| all.checked_mul(u64::try_from(dim).ok()?));
-        let length = self.heap.memory(memory).map_or(0, |memory| memory.length);
-        let behind = u64::try_from(offset).ok().and_then(|offset| length.checked_sub(offset));
-        match count.zip(behind).is_some_and(|(count, behind)| count <= behind) {
+        let count = dims.iter().try_fold(1i64, |all, &dim| all.checked_mul(dim).filter(|_| dim >= 0));
+        match count.zip(self.elements_behind(memory, offset)).is_some_and(|(count, behind)| count <= behind) {
             false if self.options.checked => Err(self.message("ErrorException", text)),
             _ => Ok(()),
         }
@@ -306,11 +310,19 @@ impl Interp<'_> {
                 if !self.is_a(val, wanted) {
                     return Err(self.type_error("setfield!", wanted, val.clone()));
                 }
-                if let Some(array) = self.heap.array(id).cloned() {
-                    self.check_parts(memory, offset, &array.dims, PARTS_DO_NOT_FIT)?;
+                let Some(array) = self.heap.array(id) else { return Ok(()) };
+                let (mut dims, is_same) = (array.dims.clone(), array.memory == memory);
+                let there = self.elements_behind(memory, offset);
+                // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a checked vector has those that are there.
+                if let ([size], Some(there)) = (&mut dims[..], there)
+                    && is_same
+                    && self.options.checked
+                {
+                    *size = (*size).min(there);
                 }
+                self.check_parts(memory, offset, &dims, PARTS_DO_NOT_FIT)?;
                 if let Some(Object::Array(array)) = self.heap.get_mut(id) {
-                    (array.memory, array.offset) = (memory, offset);
+                    (array.memory, array.offset, array.dims) = (memory, offset, dims);
                 }
                 Ok(())
             }

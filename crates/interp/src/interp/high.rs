@@ -16,6 +16,14 @@ use brolga_ir::scalar::{Number, Numbers, Scalar};
 use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::types::{FieldRepr, StaticBound, StaticParam, Type, TypeKind, decl};
 
+/// What `muladd_float` and `have_fma` are on a processor with the operation.
+enum Fused {
+    /// One rounding.
+    Once,
+    /// There is one.
+    Yes,
+}
+
 impl<'m> Interp<'m> {
     /// A statement that `exec` does not do itself.
     pub(super) fn high_op(&mut self, func: &'m Func, inst: Inst, op: Op) -> Eval<Flow> {
@@ -23,7 +31,12 @@ impl<'m> Interp<'m> {
             Op::Intrinsic(intrinsic) => {
                 let args = self.all_operands(func, inst)?;
                 let target = func.result(inst).map(|v| func.ty(v));
-                self.intrinsic(intrinsic, target, args)
+                let of_processor = if self.options.fma { self.with_fma(intrinsic, &args) } else { None };
+                match of_processor {
+                    Some(Fused::Yes) => Ok(Flow::Value(Val::bool(true))),
+                    Some(Fused::Once) => self.intrinsic(Intrinsic::FmaFloat, target, args),
+                    None => self.intrinsic(intrinsic, target, args),
+                }
             }
             Op::Builtin(builtin) => {
                 let args = self.all_operands(func, inst)?;
@@ -128,6 +141,17 @@ impl<'m> Interp<'m> {
             }
         };
         Ok((name, value))
+    }
+
+    /// What an intrinsic is on a processor that multiplies and adds in one operation, if anything else than elsewhere. The operation exists for 32 and 64
+    /// bits. An intrinsic that is called as a value is Julia's own routine, which does not use it.
+    fn with_fma(&self, op: Intrinsic, args: &[Val]) -> Option<Fused> {
+        let has = |ty: Type| matches!(ty, Type::FLOAT32 | Type::FLOAT64);
+        match (op, args) {
+            (Intrinsic::MuladdFloat, [x, ..]) => has(x.ty(self.types())).then_some(Fused::Once),
+            (Intrinsic::HaveFma, [Val::Type(ty)]) => has(*ty).then_some(Fused::Yes),
+            _ => None,
+        }
     }
 
     /// An intrinsic on values; `target` is the type that a conversion makes.

@@ -85,6 +85,8 @@ pub struct Options {
     /// Whether the program is one without doors ([`brolga_ir::doors`]), and has the outcomes that it has in an engine with closed doors: all bounds are
     /// checked, whatever an operand says, and what would be a door throws where it is called as a value.
     pub checked: bool,
+    /// Whether the program runs as on a processor that multiplies and adds in one operation: `have_fma` is true, and `muladd_float` rounds once.
+    pub fma: bool,
     /// How many statements may run before [`Outcome::OutOfFuel`].
     pub max_steps: u64,
     /// How many calls may be active at once before `StackOverflowError`.
@@ -102,6 +104,7 @@ impl Default for Options {
         let (max_stack_bytes, max_heap_bytes) = (1 << 30, 1 << 30);
         Options {
             checked: false,
+            fma: false,
             max_steps: u64::MAX,
             max_depth: 1 << 17,
             max_stack_bytes,

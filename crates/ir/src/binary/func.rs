@@ -7,7 +7,7 @@ use super::bytes::{Sink, Source};
 use super::ops::{self, Counts, Numbers};
 use super::tables::{Names, Tables};
 use super::{BinaryError, Refusal, hints};
-use crate::constant::{Address, Const};
+use crate::constant::{Address, Const, MODULES};
 use crate::entity::{Block, Callee, Foreign, Inst, Meta, Slot, Value};
 use crate::func::{
     CalleeData, ForeignData, Func, LineColumn, MetaData, MetaItem, Param, Place, Signature, SlotData,
@@ -17,9 +17,6 @@ use crate::types::{MAX_WIDTH, StaticBound, StaticParam, Statics, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
-
-/// The names that a module constant may have.
-const MODULES: [&str; 6] = ["Main", "Base", "Core", "Checked", "Math", "Intrinsics"];
 
 const BITS: u8 = 0;
 const SINGLETON: u8 = 1;

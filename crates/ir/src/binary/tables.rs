@@ -638,6 +638,7 @@ impl Parts<'_> {
                 let bits = source.wide()?;
                 match types.primitive(of) {
                     Some((width, _)) if width >= 128 || bits >> width == 0 => types.bits_value(of, bits),
+                    None if bits == 0 && types.is_singleton(of) => types.bits_value(of, 0),
                     _ => return source.refuse(Refusal::Number),
                 }
             }

@@ -9,8 +9,6 @@ pub enum Door {
     Foreign,
     /// C gets the address of a function of the program.
     Callback,
-    /// The parts of an `Array` are set one by one.
-    ArrayParts,
     /// A function is written in low IR.
     LowIr,
     /// Bounds are checked nowhere. An option and no statement.
@@ -22,15 +20,8 @@ pub enum Door {
 
 impl Door {
     /// All doors.
-    pub const ALL: [Door; 7] = [
-        Door::Pointer,
-        Door::Foreign,
-        Door::Callback,
-        Door::ArrayParts,
-        Door::LowIr,
-        Door::Bounds,
-        Door::NativeCode,
-    ];
+    pub const ALL: [Door; 6] =
+        [Door::Pointer, Door::Foreign, Door::Callback, Door::LowIr, Door::Bounds, Door::NativeCode];
 
     /// The name in messages: the code of the finding without `door-`.
     pub fn name(self) -> &'static str {
@@ -43,7 +34,6 @@ impl Door {
             Door::Pointer => "door-pointer",
             Door::Foreign => "door-foreign",
             Door::Callback => "door-callback",
-            Door::ArrayParts => "door-array-parts",
             Door::LowIr => "door-low-ir",
             Door::Bounds => "door-bounds",
             Door::NativeCode => "door-native-code",
@@ -59,9 +49,6 @@ impl Door {
             }
             Door::Callback => {
                 "C gets the address of a function, and nothing says with which arguments and on which thread it calls it"
-            }
-            Door::ArrayParts => {
-                "an `Array` gets its elements and its size one by one, and nothing says that they fit"
             }
             Door::LowIr => "the function is low IR: loads, stores and calls that nothing checks",
             Door::Bounds => "bounds are checked nowhere, and nothing says that the indices are in range",
@@ -82,9 +69,6 @@ impl Door {
             }
             Door::Callback => {
                 "the function is called with the stated signature, on an attached thread, while the unit that took its address is there"
-            }
-            Door::ArrayParts => {
-                "there are as many elements behind `ref` as `size` says whenever an element is read or written"
             }
             Door::LowIr => {
                 "accesses are to memory that is there, in the region that they name; references are to live objects of the types that callers and callees expect"

@@ -165,7 +165,7 @@ end
 └──      return nothing
 end
 ";
-    assert_eq!(found(set), [("door-array-parts".to_owned(), 3)]);
+    assert!(found(set).is_empty());
 }
 
 #[test]

@@ -151,6 +151,10 @@ impl Fault {
         Fault(Box::new((error, at)))
     }
 
+    pub(super) fn is_too_deep(&self) -> bool {
+        matches!(self.0.0, SyntaxError::TooDeep { .. })
+    }
+
     pub(super) fn into_diagnostic(self) -> Diagnostic {
         let (error, at) = *self.0;
         Diagnostic::error(&error, at)

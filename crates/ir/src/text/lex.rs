@@ -45,7 +45,7 @@ pub(super) enum Tok<'a> {
     /// `@` before a digit, or before a character that cannot be part of a name.
     AtSign,
     Literal(Literal<'a>),
-    /// `r"…"`, `s"…"`, `v"…"`, `b"…"`, `big"…"`: the word and the bytes.
+    /// `r"…"`, `b"…"`, `dateformat"…"` and their like: the word and the bytes. `` `…` `` has the word `cmd`.
     Prefixed(&'a str, Cow<'a, [u8]>),
     /// An operator, dotted or not.
     Op(&'a str),
@@ -351,6 +351,10 @@ impl<'a> Lexer<'a> {
                 let body = self.quoted('\'', SyntaxError::UnterminatedChar)?;
                 literal::character(self.src, body).map(|c| Tok::Literal(Literal::Char(c)))
             }
+            '`' => {
+                let body = self.quoted('`', SyntaxError::UnterminatedString)?;
+                Ok(Tok::Prefixed("cmd", self.src[body.range()].as_bytes().into()))
+            }
             '%' => self.percent(),
             '#' => self.hash(),
             '@' => {
@@ -383,7 +387,7 @@ impl<'a> Lexer<'a> {
             let body = self.quoted('"', SyntaxError::UnterminatedString)?;
             return Ok(Tok::Var(literal::raw_name(&self.src[body.range()])));
         }
-        if matches!(name, "r" | "s" | "v" | "b" | "big") && self.rest().starts_with('"') {
+        if !matches!(name, "var" | "return" | "not" | "in" | "isa") && self.rest().starts_with('"') {
             let body = self.quoted('"', SyntaxError::UnterminatedString)?;
             let bytes = match name {
                 "b" => literal::string(self.src, body)?,
@@ -620,7 +624,7 @@ mod tests {
 
     #[test]
     fn prefixed_strings() {
-        assert_eq!(tokens(r#"r"(\d+)\"" b"\xff" rb"x""#).len(), 4);
+        assert_eq!(tokens(r#"r"(\d+)\"" b"\xff" dateformat"y" `ls -l` rb "x""#).len(), 6);
         assert_eq!(
             tokens(r#"r"(\d+)\"" b"\xff""#),
             [

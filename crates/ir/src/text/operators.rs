@@ -16,7 +16,7 @@
 //! `->` takes its left operand like `::` and its right one like `=`. A leading dot changes nothing, and neither do suffixes
 //! (`+₁`, `×′`). Operators that are not listed have no level, so the parser refuses them by name.
 //!
-//! The symbols of a level stand in the order of their code points. Not done: `? :`, `$` between operands.
+//! The symbols of a level stand in the order of their code points. The parser adds `$`, a sum. Not done: `? :`.
 
 /// The level of a whole expression, below that of every operator.
 pub(super) const WHOLE: u8 = 0;
@@ -25,7 +25,7 @@ const ARROW: u8 = 3;
 pub(super) const COMPARISON: u8 = 6;
 const PIPE_LEFT: u8 = 7;
 pub(super) const RANGE: u8 = 9;
-const SUM: u8 = 10;
+pub(super) const SUM: u8 = 10;
 const PRODUCT: u8 = 11;
 pub(super) const POWER: u8 = 14;
 pub(super) const ANNOTATION: u8 = 15;

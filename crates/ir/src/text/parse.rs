@@ -451,7 +451,7 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 function.span = opened.to(span);
-                self.row_line(&mut function, &lead, next);
+                self.row_line(&mut function, container, &lead, next);
             }
         }
         if !closed && container != Container::Bare {
@@ -487,7 +487,7 @@ impl<'a> Reader<'a> {
         self.pos = next;
     }
 
-    fn row_line(&mut self, function: &mut Function<'a>, lead: &Lead, next: usize) {
+    fn row_line(&mut self, function: &mut Function<'a>, container: Container, lead: &Lead, next: usize) {
         let at = Span::new(lead.statement as u32, next as u32);
         match lead.guard {
             Guard::Header { block, span } if lead.has_statement => {
@@ -500,8 +500,10 @@ impl<'a> Reader<'a> {
             self.pos = next;
             return;
         }
+        let continuation =
+            if container == Container::Function { Continuation::Row } else { Continuation::DumpRow };
         let (row, pos): (Option<Row<'a>>, usize) =
-            self.parse(lead.statement, self.src.len(), Continuation::Row, |p| parse_row::row(p, lead.line));
+            self.parse(lead.statement, self.src.len(), continuation, |p| parse_row::row(p, lead.line));
         self.skip_past(pos.max(next));
         let Some(row) = row else { return };
         match function.blocks.last_mut() {

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use super::ast::{Expr, ExprKind, Literal, Name};
 use super::error::{Fault, Parse, SyntaxError};
 use super::lex::{Lexer, Tok, Token, is_rail};
-use super::operators::{ANNOTATION, COMPARISON, Infix, POWER, RANGE, WHERE, WHOLE, infix, is_prefix};
+use super::operators::{ANNOTATION, COMPARISON, Infix, POWER, RANGE, SUM, WHERE, WHOLE, infix, is_prefix};
 use crate::diag::Span;
 
 /// The deepest nesting of expressions. Real types nest less than ten deep; the limit bounds recursion over trees, which
@@ -35,6 +35,8 @@ pub const MAX_DEPTH: u32 = 200;
 pub(super) enum Continuation {
     /// In a row: it closes the container, not a bracket of the row.
     Row,
+    /// In a row of a dump: the same. Julia prints some objects in a notation of their own (`Task (runnable) @0x…`), so an argument may be opaque.
+    DumpRow,
     /// In a declaration or signature: it closes the bracket.
     Declaration,
 }
@@ -151,7 +153,7 @@ impl<'a> Parser<'a> {
             || guard.starts_with(is_rail)
             || rest.starts_with("# ")
             || ends
-            || closes && self.continuation == Continuation::Row)
+            || closes && self.continuation != Continuation::Declaration)
     }
 
     pub(super) fn span_from(&self, start: u32) -> Span {
@@ -235,6 +237,7 @@ impl<'a> Parser<'a> {
             Tok::Name(op @ ("isa" | "in")) => (op, COMPARISON),
             Tok::Name(op @ "where") if !self.in_variable => (op, WHERE),
             Tok::Colon => (":", RANGE),
+            Tok::Dollar => ("$", SUM),
             // `where T<:Real::Any`: the type of all of it.
             Tok::ColonColon if !self.in_variable => ("::", ANNOTATION),
             _ => return None,
@@ -379,7 +382,8 @@ impl<'a> Parser<'a> {
         self.make(self.span_from(start), kind)
     }
 
-    /// `r"…"i`, `s"…"`, `b"…"` as calls of what they make: `Regex("…", "i")`, `SubstitutionString("…")`, `CodeUnits("…")`.
+    /// `r"…"i`, `s"…"`, `b"…"` as calls of what they make: `Regex("…", "i")`, `SubstitutionString("…")`, `CodeUnits("…")`. The object of
+    /// another word is opaque.
     fn prefixed(&mut self) -> Parse<ExprKind<'a>> {
         let token = self.advance()?;
         let Tok::Prefixed(prefix, bytes) = token.tok else { return self.unexpected("a string") };
@@ -395,7 +399,8 @@ impl<'a> Parser<'a> {
             "s" => "SubstitutionString",
             "v" => "VersionNumber",
             "big" => "BigInt",
-            _ => "CodeUnits",
+            "b" => "CodeUnits",
+            _ => return Ok(ExprKind::Opaque),
         };
         let callee = self.make(token.span, ExprKind::Path(vec!["Base".into(), name.into()]))?;
         Ok(ExprKind::Call(Box::new(callee), args))
@@ -429,7 +434,7 @@ impl<'a> Parser<'a> {
             let adjacent = !self.tok.spaced;
             let kind = match self.tok.tok {
                 Tok::Open('(') if adjacent => {
-                    let args = self.list('(', ')', false)?;
+                    let args = self.arguments()?;
                     lowered_operand(&base, &args).unwrap_or_else(|| ExprKind::Call(Box::new(base), args))
                 }
                 Tok::Open('{') if adjacent => ExprKind::Curly(Box::new(base), self.list('{', '}', false)?),
@@ -458,15 +463,21 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The place of a method, `@ Base missing.jl:39`, up to the end of the item that it is in.
+    /// The place of a method, `@ Base missing.jl:39` or `@ Main REPL[1]:1`, up to the end of the item that it is in.
     fn skip_method_place(&mut self) -> Parse<()> {
-        while !matches!(self.tok.tok, Tok::Comma | Tok::Semicolon | Tok::Close(_)) {
-            if self.tok.ends_statement() {
-                return self.unexpected("the place of a method such as `@ Base missing.jl:39`");
+        let mut open = 0;
+        loop {
+            match self.tok.tok {
+                Tok::Comma | Tok::Semicolon | Tok::Close(_) if open == 0 => return Ok(()),
+                Tok::Open(_) => open += 1,
+                Tok::Close(_) => open -= 1,
+                _ if self.tok.ends_statement() => {
+                    return self.unexpected("the place of a method such as `@ Base missing.jl:39`");
+                }
+                _ => {}
             }
             self.advance()?;
         }
-        Ok(())
     }
 
     /// `.name`, `.var"name"`, `.:op` and `.:(…)` after `base`.
@@ -504,12 +515,18 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 ExprKind::Symbol(op.into())
             }
+            Tok::Dot | Tok::Ellipsis => {
+                let dots = if self.advance()?.tok == Tok::Dot { "." } else { "..." };
+                ExprKind::Symbol(dots.into())
+            }
             Tok::Open('(') => {
                 let second = self.peek_second();
                 let sign = match second.tok {
                     Tok::Op(op) => Some(op),
                     Tok::Colon => Some(":"),
                     Tok::ColonColon => Some("::"),
+                    Tok::Dot => Some("."),
+                    Tok::Ellipsis => Some("..."),
                     _ => None,
                 };
                 let mut closes = self.src[second.span.end as usize..].chars();
@@ -582,6 +599,11 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The operands of a call, of `%new`, π and ϒ, which may be opaque in a dump.
+    pub(super) fn arguments(&mut self) -> Parse<Vec<Expr<'a>>> {
+        self.list('(', ')', self.continuation == Continuation::DumpRow && !self.in_opaque)
+    }
+
     /// A list in brackets, separated by commas or semicolons.
     pub(super) fn list(&mut self, open: char, close: char, may_be_opaque: bool) -> Parse<Vec<Expr<'a>>> {
         let at = self.open(open)?;
@@ -608,17 +630,18 @@ impl<'a> Parser<'a> {
                 return Err(Fault::new(SyntaxError::Unclosed { open }, at));
             }
             let item = if may_be_opaque { self.item_or_opaque()? } else { self.expr(WHOLE)? };
-            // A method as a value is nothing that a statement here takes.
-            items.push(match std::mem::take(&mut self.in_method) {
-                true => self.make(item.span, ExprKind::Opaque)?,
-                false => item,
-            });
+            items.push(self.method_or(item)?);
             if !matches!(self.tok.tok, Tok::Comma | Tok::Semicolon) {
                 break;
             }
             self.advance()?;
         }
         Ok(items)
+    }
+
+    /// The item, or an opaque one in its place if it is a method: a method as a value is nothing that a statement here takes.
+    pub(super) fn method_or(&mut self, item: Expr<'a>) -> Parse<Expr<'a>> {
+        if std::mem::take(&mut self.in_method) { self.make(item.span, ExprKind::Opaque) } else { Ok(item) }
     }
 
     pub(super) fn open(&mut self, open: char) -> Parse<Span> {
@@ -647,15 +670,29 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Parses an argument. One that does not parse becomes opaque, up to the comma or bracket that ends it.
+    /// The last operand of a statement, or that of an edge; in a dump one that does not parse is opaque.
+    pub(super) fn last_operand(&mut self) -> Parse<Expr<'a>> {
+        if self.continuation != Continuation::DumpRow {
+            return self.expr(WHOLE);
+        }
+        let item = self.item_or_opaque()?;
+        self.method_or(item)
+    }
+
+    /// Parses an argument. One that does not parse becomes opaque, up to the comma or bracket that ends it, or the end of the statement.
     fn item_or_opaque(&mut self) -> Parse<Expr<'a>> {
         let mut before = self.clone();
         self.in_opaque = true;
         let item = self.expr(WHOLE);
         self.in_opaque = false;
-        let ends = matches!(self.tok.tok, Tok::Comma | Tok::Semicolon | Tok::Close(_));
+        let is_last = before.brackets == 0;
+        let ends = match self.tok.tok {
+            Tok::Comma | Tok::Semicolon | Tok::Close(_) => !is_last,
+            _ => is_last && self.tok.ends_statement(),
+        };
         let fault = match item {
             Ok(item) if ends => return Ok(item),
+            Err(fault) if fault.is_too_deep() => return Err(fault),
             Ok(_) => None,
             Err(fault) => Some(fault),
         };
@@ -663,7 +700,8 @@ impl<'a> Parser<'a> {
         let mut open = 0;
         loop {
             match before.tok.tok {
-                Tok::Comma | Tok::Semicolon | Tok::Close(_) if open == 0 => break,
+                Tok::Comma | Tok::Semicolon | Tok::Close(_) if open == 0 && !is_last => break,
+                Tok::End | Tok::Newline | Tok::Rail if is_last => break,
                 Tok::End | Tok::Newline | Tok::Rail => {
                     return match fault {
                         Some(fault) => Err(fault),

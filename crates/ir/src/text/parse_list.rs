@@ -29,7 +29,8 @@ impl<'a> Parser<'a> {
             if self.peek().ends_statement() {
                 return Err(Fault::new(SyntaxError::Unclosed { open: '(' }, at));
             }
-            items.push(self.expr(WHOLE)?);
+            let item = self.expr(WHOLE)?;
+            items.push(self.method_or(item)?);
             if self.peek().tok != Tok::Comma {
                 break;
             }
@@ -97,7 +98,8 @@ impl<'a> Parser<'a> {
                     one_column = true;
                 }
                 _ if separated || self.peek().spaced && !commas => {
-                    items.push(self.element()?);
+                    let item = self.element()?;
+                    items.push(self.method_or(item)?);
                     (row, separated) = (row + 1, false);
                 }
                 _ => return self.unexpected("`,`, `;` or `]`"),

@@ -122,7 +122,7 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
         }
         "ϒ" if opens && next.spaced => {
             p.advance()?;
-            let mut values = p.list('(', ')', false)?;
+            let mut values = p.arguments()?;
             match (values.pop(), values.is_empty()) {
                 (Some(Expr { kind: ExprKind::Undef, .. }), true) => Stmt::Upsilon(None),
                 (Some(value), true) => Stmt::Upsilon(Some(value)),
@@ -133,7 +133,7 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
         "π" if opens && next.spaced => {
             p.advance()?;
             let at = p.peek().span;
-            match <[Expr<'a>; 2]>::try_from(p.list('(', ')', false)?) {
+            match <[Expr<'a>; 2]>::try_from(p.arguments()?) {
                 Ok([value, ty]) => Stmt::Pi { value, ty },
                 Err(_) => {
                     let (found, expected) = ("another list".to_owned(), "`π (value, T)`");
@@ -171,7 +171,7 @@ fn statement<'a>(p: &mut Parser<'a>) -> Parse<Typed<'a>> {
         }
         "return" if next.spaced && !next.ends_statement() && next.tok != Tok::ColonColon => {
             p.advance()?;
-            return Ok((Stmt::Return(Some(p.expr(WHOLE)?)), None));
+            return Ok((Stmt::Return(Some(p.last_operand()?)), None));
         }
         "return" if next.ends_statement() => {
             p.advance()?;
@@ -200,31 +200,29 @@ fn new_statement<'a>(p: &mut Parser<'a>, word: &str) -> Parse<Typed<'a>> {
         return p.unexpected("a statement");
     }
     p.advance()?;
-    let args = p.list('(', ')', false)?;
+    let args = p.arguments()?;
     let stmt = if word == "new" { Stmt::New(args) } else { Stmt::SplatNew(args) };
     Ok((stmt, row_type(p)?))
 }
 
 fn phi<'a>(p: &mut Parser<'a>) -> Parse<Stmt<'a>> {
     p.advance()?;
+    let at = p.open('(')?;
     let mut edges = Vec::new();
-    for item in p.list('(', ')', false)? {
-        let place = item.span;
-        let edge = match item.kind {
-            ExprKind::Infix(op, args) if op == "=>" => <[Expr<'a>; 2]>::try_from(args).ok(),
-            _ => None,
-        };
-        match edge {
-            Some([Expr { kind: ExprKind::BlockRef(block), span, .. }, value]) => {
-                let value = Some(value).filter(|v| !matches!(v.kind, ExprKind::Undef));
-                edges.push(PhiEdge { from: Target { block, span }, value });
-            }
-            _ => {
-                let (found, expected) = ("another expression".to_owned(), "an edge `#block => value`");
-                return Err(Fault::new(SyntaxError::Unexpected { found, expected }, place));
-            }
+    while p.peek().tok != Tok::Close(')') {
+        let Tok::BlockRef(block) = p.peek().tok else { return p.unexpected("an edge `#block => value`") };
+        let span = p.advance()?.span;
+        if !p.peek().is_op("=>") {
+            return p.unexpected("an edge `#block => value`");
+        }
+        p.advance()?;
+        let value = Some(p.last_operand()?).filter(|value| !matches!(value.kind, ExprKind::Undef));
+        edges.push(PhiEdge { from: Target { block, span }, value });
+        if !p.eat(&Tok::Comma)? {
+            break;
         }
     }
+    p.close('(', ')', at)?;
     Ok(Stmt::Phi(edges))
 }
 

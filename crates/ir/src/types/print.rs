@@ -73,6 +73,19 @@ impl TypeDisplay<'_> {
             Some((width, PrimitiveRepr::Unsigned)) => {
                 write!(f, "0x{bits:0digits$x}", digits = usize::from(width) / 4)
             }
+            None => match self.types.kind(ty) {
+                _ if ty == Type::NOTHING => f.write_str("nothing"),
+                // The module says that it is a value.
+                TypeKind::Function(name) => match name.display(self.types.names()).to_string() {
+                    path if path.contains('.') => f.write_str(&path),
+                    bare => write!(
+                        f,
+                        "Main.{}{bare}",
+                        if bare.starts_with(char::is_alphabetic) { "" } else { ":" }
+                    ),
+                },
+                _ => write!(f, "{}()", self.of(ty)),
+            },
             _ => write!(f, "reinterpret({}, 0x{bits:x})", self.of(ty)),
         }
     }

@@ -561,7 +561,8 @@ impl Types {
         self.intern_raw(TypeKind::Sym(value))
     }
 
-    /// A value of a primitive type as a type parameter; an `Int64` is the same as by [`Types::int`].
+    /// A value of a primitive type as a type parameter; an `Int64` is the same as by [`Types::int`]. The only value of a type without fields has
+    /// the bits 0.
     pub fn bits_value(&self, ty: Type, bits: u128) -> Type {
         match ty {
             Type::INT64 => self.int(bits as i64),
@@ -595,6 +596,7 @@ impl Types {
                 Const::Bits { ty: Type::INT64, bits: u128::from(number.cast_unsigned()) }
             }
             TypeKind::Sym(name) => Const::Symbol(name),
+            TypeKind::Bits { ty, .. } if self.is_singleton(ty) => Const::Singleton(ty),
             TypeKind::Bits { ty, bits } => Const::Bits { ty, bits },
             _ => self.type_constant(param),
         }

@@ -87,7 +87,7 @@ pub use dynamic::{boxed_entry, boxed_symbol};
 pub use error::{At, LowerError, LowerErrors, Refusal};
 
 use crate::asserted::Tests;
-use crate::options::{CheckBounds, OptLevel};
+use crate::options::{CheckBounds, CpuFeatures, OptLevel};
 use crate::replace::sized;
 use brolga_ir::abi::{Form, NativeSignature, NotNative, Position};
 use brolga_ir::builtin::Builtin;
@@ -120,6 +120,8 @@ pub struct Options {
     pub check_bounds: CheckBounds,
     /// The architecture, whose convention of C says how structs are passed.
     pub arch: Arch,
+    /// The processor: `have_fma` asks for it, and `muladd_float` rounds as it does.
+    pub cpu: CpuFeatures,
 }
 
 impl Default for Options {
@@ -130,6 +132,7 @@ impl Default for Options {
             array_parts: true,
             check_bounds: CheckBounds::Auto,
             arch: Arch::HOST,
+            cpu: CpuFeatures::default(),
         }
     }
 }
@@ -146,6 +149,7 @@ impl Options {
             array_parts: !options.checked,
             check_bounds: options.bounds(),
             arch: options.arch,
+            cpu: options.cpu,
             ..Self::of(level)
         }
     }
@@ -212,6 +216,7 @@ impl<'a> Unit<'a> {
         lowering.array_parts = options.array_parts;
         lowering.check_bounds = options.check_bounds;
         lowering.arch = options.arch;
+        lowering.cpu = options.cpu;
         lowering.refuse_signature(refused);
         lowering.params(sig.is_some());
         lowering.body(*options);
@@ -264,6 +269,8 @@ struct Lowering<'a> {
     check_bounds: CheckBounds,
     /// See [`Options::arch`].
     arch: Arch,
+    /// See [`Options::cpu`].
+    cpu: CpuFeatures,
     forms: FxHashMap<Type, Result<Rc<Form>, NotNative>>,
     known: SecondaryMap<Value, Known>,
     pool: Vec<Value>,
@@ -309,6 +316,7 @@ impl<'a> Lowering<'a> {
             array_parts: true,
             check_bounds: CheckBounds::Auto,
             arch: Arch::HOST,
+            cpu: CpuFeatures::default(),
             forms: FxHashMap::default(),
             known: sized(src.value_count()),
             pool: Vec::new(),

@@ -9,13 +9,15 @@
 //! | conversions between types with one register form | nothing |
 //! | `checked_sadd_int` … | two results: the wrapped value, and whether it wrapped |
 //! | division | a branch to a cold throw for a divisor of zero (signed: and for typemin ÷ -1), then the plain division |
-//! | `have_fma` | false: the interpreter answers the same, and `fma_float` is exact everywhere |
+//! | `have_fma` | whether the target has it; `fma_float` is exact everywhere |
+//! | `muladd_float` | `fma_float` if the target has it |
 //!
 //! So a division in low IR never fails. The result of each operation is that of `brolga_ir::scalar`, which defines shifts by too much,
 //! conversions out of range and `srem_int` by -1.
 
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
+use brolga_ir::constant::Const;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::{LowType, Op, RuntimeFn, Type, Value};
 
@@ -57,8 +59,10 @@ impl Lowering<'_> {
             Shape::AtomicModify => self.atomic_modify(op),
             Shape::AtomicReplace => self.atomic_replace(op),
             Shape::Query => {
-                let no = self.truth(false);
-                self.define(Val::scalar(Type::BOOL, no))
+                let of = self.src.args(self.at).first().and_then(|&v| self.src.as_const(v));
+                let is_known = matches!(of, Some(Const::Type { of: Type::FLOAT32 | Type::FLOAT64, .. }));
+                let has = self.truth(is_known && self.cpu.fma);
+                self.define(Val::scalar(Type::BOOL, has))
             }
             Shape::Foreign => Err(self.report(super::error::Refusal::Refused {
                 why: op.refusal().unwrap_or("it refers to something outside the IR"),
@@ -119,6 +123,8 @@ impl Lowering<'_> {
         if op == Intrinsic::BswapInt && low == LowType::I8 {
             return self.define(Val::scalar(ty, args[0]));
         }
+        let fuses = op == Intrinsic::MuladdFloat && low != LowType::F16 && self.cpu.fma;
+        let op = if fuses { Intrinsic::FmaFloat } else { op };
         let value = self.value(Op::Intrinsic(op), &args, Type::low(low));
         self.finish(value, op, ty)
     }

@@ -1,14 +1,12 @@
 //! Contracts a product and a sum into one operation that rounds once.
 //!
 //! ```text
-//! %1 = muladd_float(x, y, z)                              ==>     %1 = fma_float(x, y, z)
-//!
 //! %1 = mul_float_fast(x, y)      (no other use)
 //! %2 = add_float_fast(%1, z)                              ==>     %2 = fma_float(x, y, z)
 //! ```
 //!
 //! Only if the processor has the operation ([`CpuFeatures::fma`](crate::CpuFeatures::fma)): without it a routine would compute it, slower than the two.
-//! `muladd_float` leaves open whether the product is rounded, and `_fast` operations allow any algebra; strict sums and products are unchanged.
+//! `_fast` operations allow any algebra; strict sums and products are unchanged. Lowering has replaced `muladd_float` for such a processor.
 //!
 //! Runs after the passes on lanes, which handle products and sums. Cost: one visit to each instruction. Breaks the uses. Not done: vectors; differences;
 //! floats of 16 bits.
@@ -33,7 +31,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
 /// Whether there is something to contract, for all that a look at operations tells.
 pub(crate) fn may_find(func: &Func) -> bool {
     let mut ops = func.blocks().flat_map(|b| func.block_insts(b)).map(|inst| func.op(inst));
-    ops.any(|op| matches!(op, Op::Intrinsic(Intrinsic::MuladdFloat | Intrinsic::AddFloatFast)))
+    ops.any(|op| op == Op::Intrinsic(Intrinsic::AddFloatFast))
 }
 
 /// The factors and the summand.
@@ -43,7 +41,6 @@ fn contracted(func: &Func, cx: &PassCx<'_>, inst: Inst) -> Option<[Value; 3]> {
         return None;
     }
     match (func.op(inst), func.args(inst)) {
-        (Op::Intrinsic(Intrinsic::MuladdFloat), &[x, y, z]) => Some([x, y, z]),
         (Op::Intrinsic(Intrinsic::AddFloatFast), &[a, b]) => product(func, cx, a)
             .map(|[x, y]| [x, y, b])
             .or_else(|| product(func, cx, b).map(|[x, y]| [x, y, a])),

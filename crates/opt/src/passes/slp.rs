@@ -60,7 +60,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             (aliases, MaybeUndefined::of(func, cfg, rpo), Uses::compute(func))
         });
         for seed in seeds(func, cx, aliases, block).into_iter().take(MAX_SEEDS) {
-            let site = Site::of(func, cx.types(), cfg, aliases, uses, undefined, block);
+            let site = Site::of(func, cx.types(), cfg, aliases, uses, undefined, cx.options.cpu, block);
             let Some(tree) = Tree::of(&site, &seed) else { continue };
             if cx.rewrites() >= MAX_TREES || !cx.spend("vectors") {
                 return cx.changed();

@@ -72,7 +72,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if !note.vectorize || counted.is_short(func, SHORTEST) || loops.exits(cfg, l).count() != 1 {
             continue;
         }
-        let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, &counted) else { continue };
+        let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, cx.options.cpu, &counted) else {
+            continue;
+        };
         let (undefined, aliases, cold) = analyses.get_or_insert_with(|| {
             let undefined = MaybeUndefined::of(func, cfg, rpo);
             (undefined, Aliases::of(func, cx.types(), rpo), ColdBlocks::of(func, cfg, rpo))

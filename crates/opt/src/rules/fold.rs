@@ -24,7 +24,8 @@ pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
     }
 }
 
-/// The result of a pure intrinsic for these operands, if they are constants and the result is the same on every machine.
+/// The result of a pure intrinsic for these operands, if they are constants and the result is the same on every machine: of `muladd_float` if rounding
+/// the product makes no difference.
 pub(crate) fn evaluate(func: &Func, types: &Types, inst: Inst, args: &[Value]) -> Option<Outcome> {
     let Op::Intrinsic(op) = func.op(inst) else { return None };
     if !op.is_pure() || op.shape() == Shape::Query {
@@ -36,6 +37,10 @@ pub(crate) fn evaluate(func: &Func, types: &Types, inst: Inst, args: &[Value]) -
     let result_type = if is_pair { operands.first()?.ty() } else { scalar_type(types, given()?)? };
     match eval(op, result_type, &operands).ok()? {
         Outcome::One(value) if value.is_nan() && !moves_bits(op) => None,
+        outcome if op == Intrinsic::MuladdFloat => {
+            let fused = eval(Intrinsic::FmaFloat, result_type, &operands).ok()?;
+            (fused == outcome).then_some(outcome)
+        }
         outcome => Some(outcome),
     }
 }

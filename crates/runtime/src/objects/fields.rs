@@ -408,7 +408,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let extents: Vec<i64> =
                     (0..rank as usize).map(|dim| object.word_at(ARRAY_DIMS + 8 * dim) as i64).collect();
                 if !lies_behind(memory, data, &extents) {
-                    return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
+                    // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a vector has those that are there.
+                    let is_same = rank == 1 && memory == object.pointer_at(ARRAY_MEMORY);
+                    let there = memory.filter(|_| is_same).and_then(|memory| elements_behind(memory, data));
+                    let Some(there) = there else {
+                        return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
+                    };
+                    object.set_word_at(ARRAY_DIMS, there as u64);
                 }
                 object.set_pointer_at(ARRAY_MEMORY, memory);
                 object.set_word_at(ARRAY_DATA, data);

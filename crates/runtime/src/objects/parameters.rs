@@ -64,7 +64,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.box_bits(&base, Type::INT64, u128::from(number.cast_unsigned()))
             }
             TypeKind::Sym(name) => Ok(self.scope.symbol(cx.names.text(name))),
-            TypeKind::Bits { ty, bits } => self.scope.box_bits(cx, ty, bits),
+            TypeKind::Bits { ty, bits } => {
+                let desc = self.scope.desc_of(cx, ty)?;
+                match self.scope.instance(&desc) {
+                    Some(only) => Ok(only),
+                    None => self.scope.box_bits(cx, ty, bits),
+                }
+            }
             _ => self.scope.type_value(cx, value),
         }
     }

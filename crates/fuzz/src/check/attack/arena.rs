@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brolga_engine::{Engine, Error, Options};
 use brolga_gcroots::Lowering as Roots;
-use brolga_opt::OptLevel;
+use brolga_opt::{CpuFeatures, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Output, Runtime};
 
@@ -62,7 +62,9 @@ impl Ring {
                 canaries: true,
                 ..Default::default()
             };
-            Options::new().opt_level(level).roots(roots).heap(heap).output(Output::Capture)
+            // As the interpreter, whatever the machine.
+            let options = Options::new().cpu_features(CpuFeatures::default());
+            options.opt_level(level).roots(roots).heap(heap).output(Output::Capture)
         };
         let first = Engine::new(options(OptLevel::O0, Roots::Linked))?;
         let runtime = first.runtime().clone();

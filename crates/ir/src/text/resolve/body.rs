@@ -18,19 +18,19 @@ use super::Resolver;
 use super::error::ResolveError;
 use super::handlers::At;
 use super::spelling::{
-    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, read_whole, regrouped,
-    static_parameter, unquoted,
+    blocks_that_run, has_plain_parts, is_infix_literal, is_literal_name, is_plain, is_syntax, read_whole,
+    regrouped, static_parameter, unquoted,
 };
 use super::term::Term;
 use super::unknown;
 use crate::builtin::Builtin;
-use crate::constant::Const;
+use crate::constant::{Const, MODULES};
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::func::{Func, LineColumn, Param, Place, Signature};
 use crate::names::Name;
 use crate::op::{Level, Op};
-use crate::types::Type;
+use crate::types::{Type, TypeKind};
 
 /// The meaning of a row's label, `%n`.
 enum Label {
@@ -499,6 +499,7 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Path(parts) => self.global_or_constant_operand(super::last_name(parts), expr),
             ExprKind::Quote(inner) | ExprKind::Interpolation(inner) => match inner.kind {
                 ExprKind::Symbol(_) | ExprKind::QuoteNode(_) => self.constant(inner, None),
+                _ if is_syntax(expr) => self.constant(expr, None),
                 _ => self.operand(inner),
             },
             ExprKind::Annotated(Some(value), ty) if is_plain(value) || has_plain_parts(value) => {
@@ -553,8 +554,8 @@ impl<'a> Body<'_, 'a> {
             | ExprKind::Head(..)
             | ExprKind::Splat(_)
             | ExprKind::Opaque
-            | ExprKind::Property(..) => self.r.fail(ResolveError::NotAValue, expr.span),
-            ExprKind::Undef => self.r.fail_unread(ResolveError::NotAValue, expr.span),
+            | ExprKind::Property(..)
+            | ExprKind::Undef => self.r.fail_unread(ResolveError::NotAValue, expr.span),
             _ => self.constant(expr, None),
         }
     }
@@ -600,6 +601,9 @@ impl<'a> Body<'_, 'a> {
             return Some(None);
         }
         let ty = self.r.ty(ty)?;
+        if ty == Type::MODULE && !MODULES.contains(&name) {
+            return self.r.fail_unread(ResolveError::NotAConstant, value.span);
+        }
         if ty == Type::MODULE {
             let module = self.r.cx.names.intern(name);
             return Some(Some(self.func.constant(Const::Module(module))));
@@ -608,9 +612,14 @@ impl<'a> Body<'_, 'a> {
         if ty == own || ty == self.r.cx.types.supertype(own) && parts.len() == 1 {
             return Some(Some(self.func.constant(Const::Singleton(own))));
         }
-        let is_object =
-            self.r.reads_rows && self.r.cx.types.is_singleton(ty) && self.r.variable(name).is_none();
-        Some(is_object.then(|| self.func.constant(Const::Singleton(ty))))
+        if !self.r.reads_rows || self.r.variable(name).is_some() {
+            return Some(None);
+        }
+        let object = match *self.r.cx.types.kind(ty) {
+            TypeKind::TypeOf(of) => Some(self.r.cx.types.type_constant(of)),
+            _ => self.r.cx.types.is_singleton(ty).then_some(Const::Singleton(ty)),
+        };
+        Some(object.map(|object| self.func.constant(object)))
     }
 
     /// Whether a call is the notation of a literal: `Symbol("…")`, `Float16(0.5)`, `reinterpret(Float64, 0x…)`.
@@ -649,7 +658,7 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn value_of(&mut self, term: Term, at: Span) -> Option<Value> {
         match term {
             Term::Const(constant) => Some(self.func.constant(constant)),
-            Term::Bytes(_) => self.r.fail_unread(ResolveError::StringNotUtf8, at),
+            Term::Bytes(bytes) => self.string_of_bytes(&bytes, at),
             Term::Aggregate { .. } if !self.r.lacks_fields(&term) && self.r.is_shared(&term) => {
                 self.shared_constant(term, at)
             }

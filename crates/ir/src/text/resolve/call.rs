@@ -10,7 +10,7 @@ use super::exact::Tested;
 use super::handlers::At;
 use super::last_name;
 use super::near::is_near;
-use super::spelling::{is_infix_literal, is_literal_name, is_plain, regrouped, unquote};
+use super::spelling::{flattened, is_infix_literal, is_literal_name, is_plain, regrouped, unquote};
 use super::unknown;
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -225,10 +225,10 @@ impl<'a> Body<'_, 'a> {
             }
             ExprKind::Infix(op, args) if op == "=" => self.assign_global(inst, args, results, expr.span),
             ExprKind::Infix(op, args) => {
-                let args: Vec<&Expr<'a>> = args.iter().collect();
+                let args = flattened(op, args);
                 self.named_call(inst, row.label, std::slice::from_ref(op), true, &args, results, expr.span)
             }
-            ExprKind::Prefix(op, arg) if row.label.is_some() || !matches!(arg.kind, ExprKind::Name(_)) => {
+            ExprKind::Prefix(op, arg) if row.label.is_some() || !self.is_prefixed_constant(arg)? => {
                 self.named_call(inst, row.label, std::slice::from_ref(op), true, &[arg], results, expr.span)
             }
             ExprKind::Head(head, args) => self.head(inst, head, args, results, expr.span, at, next),
@@ -242,6 +242,12 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Path(parts) => self.global_or_constant(inst, last_name(parts), expr, results),
             _ => self.set(inst, Op::Copy, results, &[expr]),
         }
+    }
+
+    /// Whether `-x` and `!x` of a row are constants: `-Inf`, `!isletter`. Of an argument they are calls.
+    fn is_prefixed_constant(&mut self, arg: &Expr<'a>) -> Option<bool> {
+        let ExprKind::Name(name) = &arg.kind else { return Some(false) };
+        Some(self.argument(name, arg.span)?.is_none())
     }
 
     /// A row that consists of a name: reads a global variable or is a constant.
@@ -465,7 +471,15 @@ impl<'a> Body<'_, 'a> {
         self.count_operands(&op, op.text_arity(), args.len(), at)?;
         let mut args = args;
         if op.takes_type() {
-            let target = self.r.ty(args[0])?;
+            let Some(target) = self.new_type(args[0])? else {
+                let what = format!("`{op}` to a type that is computed");
+                return self.refuse_late(
+                    inst,
+                    what,
+                    "the types of conversions are known before the program runs",
+                    at,
+                );
+            };
             if results.first().is_none_or(|&result| result != target) {
                 let named = self.r.cx.types.display(target).to_string();
                 let row =
@@ -540,6 +554,14 @@ impl<'a> Body<'_, 'a> {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }
         self.count_operands(&op, op.arity(), args.len(), at)?;
+        if op == Builtin::ApplyType
+            && let [generic, ..] = args
+            && matches!(&generic.kind, ExprKind::Name(_) | ExprKind::Path(_))
+            && self.r.source_text(generic.span).trim_start_matches("Core.") == "NamedTuple"
+        {
+            let why = "the names and types of a named tuple are known before the program runs";
+            return self.refuse_late(inst, format!("`{op}` of `NamedTuple`"), why, at);
+        }
         if op == Builtin::Getfield
             && let [memory, field, ..] = args
             && self.empty_memory(inst, memory, field, results).is_some()
@@ -590,6 +612,10 @@ impl<'a> Body<'_, 'a> {
             }
         }
         let mut values = self.operands(Op::Builtin(op), results, args)?;
+        if self.is_of_atomic_memory(op, &values) {
+            let what = format!("`{op}` of memory with atomic elements");
+            return self.refuse_late(inst, what, "elements are plain memory", at);
+        }
         for (n, ty) in tested {
             values[n] = self.func.constant(self.r.cx.types.type_constant(ty));
         }
@@ -606,6 +632,24 @@ impl<'a> Body<'_, 'a> {
         }
         self.func.set_op(inst, Op::Builtin(op), &values);
         Some(())
+    }
+
+    /// Whether an operation makes, reads or writes an `AtomicMemory{T}`, a type without objects here.
+    fn is_of_atomic_memory(&self, op: Builtin, values: &[Value]) -> bool {
+        let is_access = op == Builtin::Getfield || op.to_string().starts_with("memory");
+        let Some(&memory) = values.first().filter(|_| is_access && self.r.reads_rows) else { return false };
+        let ty = match self.func.as_const(memory) {
+            Some(&Const::Type { of, .. }) => of,
+            _ => self.func.ty(memory),
+        };
+        let cx = &self.r.cx;
+        match *cx.types.kind(ty) {
+            TypeKind::Nominal { decl, .. } | TypeKind::Generic(decl) => {
+                let name = cx.names.text(cx.types.decl(decl).name);
+                matches!(name, "AtomicMemory" | "AtomicMemoryRef") && self.r.library_decl(name) == Some(decl)
+            }
+            _ => false,
+        }
     }
 
     /// Whether a row reads a field that a guessed type does not say.

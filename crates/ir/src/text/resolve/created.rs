@@ -33,7 +33,10 @@ impl<'a> Body<'_, 'a> {
         match *self.r.cx.types.kind(given) {
             TypeKind::TypeOf(of) => Some(Some(of)),
             _ if self.r.cx.types.is_disjoint(given, Type::DATATYPE) => {
-                self.r.fail(ResolveError::NotAType, expr.span)
+                let given = self.r.cx.types.display(given);
+                let why =
+                    format!("a type is needed, and `{}` is of type `{given}`", self.r.source_text(expr.span));
+                self.r.fail(ResolveError::BadType { why }, expr.span)
             }
             _ => Some(None),
         }

@@ -32,6 +32,7 @@
 //! All faults are collected; a row with a fault leaves a hole that later rows do not complain about.
 
 mod body;
+mod bytes;
 mod call;
 mod created;
 mod declarations;

@@ -49,6 +49,39 @@ pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
     }
 }
 
+/// Whether a quote holds a piece of Julia's syntax, which is an object of Julia's own (`Expr`, `LineNumberNode`): `:(a + b)`,
+/// `$(QuoteNode(:(f(x))))`, `$(QuoteNode(quote … end))`.
+pub(super) fn is_syntax(expr: &Expr<'_>) -> bool {
+    let quoted = match &expr.kind {
+        ExprKind::QuoteNode(inner) => match &inner.kind {
+            ExprKind::Quote(quoted) => {
+                return !matches!(
+                    quoted.kind,
+                    ExprKind::Symbol(_) | ExprKind::Name(_) | ExprKind::Literal(_)
+                );
+            }
+            _ => inner,
+        },
+        ExprKind::Quote(inner) => inner,
+        _ => return false,
+    };
+    match &quoted.kind {
+        ExprKind::Opaque => true,
+        ExprKind::Infix(op, args) => !is_infix_literal(op, args),
+        _ => false,
+    }
+}
+
+/// The operands of an operator. Julia prints a call of `:` with three arguments as `a:b:c`.
+pub(super) fn flattened<'e, 'a>(op: &str, args: &'e [Expr<'a>]) -> Vec<&'e Expr<'a>> {
+    match args {
+        [Expr { kind: ExprKind::Infix(inner, first), .. }, last] if op == ":" && inner == ":" => {
+            first.iter().chain([last]).collect()
+        }
+        _ => args.iter().collect(),
+    }
+}
+
 /// Whether an expression is what `show` prints of a function: its name, `!f`, `f ∘ g`.
 fn is_function_literal(expr: &Expr<'_>) -> bool {
     match &expr.kind {

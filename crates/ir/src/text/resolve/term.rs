@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use super::super::ast::{ArrayItems, Expr, ExprKind, Literal};
 use super::super::wanted::integer_type;
 use super::error::ResolveError;
-use super::spelling::{is_imaginary, is_literal_name};
+use super::spelling::{is_imaginary, is_literal_name, is_syntax};
 use super::{Resolver, last_name};
 use crate::constant::Const;
 use crate::diag::Span;
@@ -69,6 +69,9 @@ impl<'a> Resolver<'a> {
         match &expr.kind {
             ExprKind::Literal(literal) => self.literal(literal, wanted, expr.span),
             ExprKind::Symbol(name) => Some(Term::Const(Const::Symbol(self.cx.names.intern(name)))),
+            ExprKind::Quote(_) | ExprKind::QuoteNode(_) if is_syntax(expr) => {
+                self.fail_unread(ResolveError::NotAConstant, expr.span)
+            }
             ExprKind::Quote(inner) => match &inner.kind {
                 ExprKind::Name(name) => Some(Term::Const(Const::Symbol(self.cx.names.intern(name)))),
                 _ => self.term(inner, wanted),
@@ -143,7 +146,7 @@ impl<'a> Resolver<'a> {
                     let ty = self.cx.types.nominal(decl, &params);
                     self.aggregate(ty, fields, expr.span)
                 }
-                _ => self.fail(ResolveError::NotAConstant, expr.span),
+                _ => self.fail_unread(ResolveError::NotAConstant, expr.span),
             },
             ExprKind::Pointer(ty, address) => {
                 let ty = self.ty(ty)?;
@@ -153,7 +156,7 @@ impl<'a> Resolver<'a> {
                 let ty = self.ty(expr)?;
                 Some(Term::Const(self.cx.types.type_constant(ty)))
             }
-            _ => self.fail(ResolveError::NotAConstant, expr.span),
+            _ => self.fail_unread(ResolveError::NotAConstant, expr.span),
         }
     }
 

@@ -12,6 +12,7 @@ use rustc_hash::FxHashSet;
 use super::super::ast::{Expr, ExprKind, Literal};
 use super::error::ResolveError;
 use super::near::near;
+use super::spelling::is_literal_name;
 use super::{Resolver, Term, last_name};
 use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
@@ -528,10 +529,15 @@ impl<'a> Resolver<'a> {
                 _ => return self.fail(ResolveError::NotAType, symbol.span),
             }
         }
-        let (tuple, is_open) = self.is_open(|r| r.ty(tuple));
-        let ty = self.cx.types.named_tuple(&fields, tuple?);
-        let ty = self.made(ty, at)?;
-        Some(if is_open { Type::ANY } else { ty })
+        let tuple = match self.type_param(tuple)? {
+            TypeArg::Type(tuple) => tuple,
+            TypeArg::Open(_) => {
+                self.has_widened = true;
+                return Some(Type::ANY);
+            }
+        };
+        let ty = self.cx.types.named_tuple(&fields, tuple);
+        self.made(ty, at)
     }
 
     /// `@NamedTuple{a::A, b}`.
@@ -573,7 +579,7 @@ impl<'a> Resolver<'a> {
         self.made(pairs, at)
     }
 
-    /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)`.
+    /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)` and the other elements of the lattice of Julia's inference.
     fn type_call(&mut self, callee: &Expr<'a>, args: &[Expr<'a>], at: Span) -> Option<Type> {
         let name = match &callee.kind {
             ExprKind::Name(name) => &**name,
@@ -603,7 +609,9 @@ impl<'a> Resolver<'a> {
                     None => self.unread.take().map(|_| Type::ANY),
                 }
             }
-            ("PartialStruct", [ty, ..]) => self.ty(ty),
+            ("PartialStruct" | "PartialOpaque" | "LimitedAccuracy", [ty, ..]) => self.ty(ty),
+            ("Conditional" | "InterConditional", _) => Some(Type::BOOL),
+            ("PartialTypeVar", _) => self.named_type(&[Cow::Borrowed("TypeVar")], at),
             _ => self.fail(ResolveError::NotAType, at),
         }
     }
@@ -686,7 +694,7 @@ impl<'a> Resolver<'a> {
             ExprKind::Prefix(op, _) if op == "-" => self.value_param(param),
             // A constant of the program: `Val{Main.GEMM}`.
             ExprKind::Name(_) | ExprKind::Path(_) if self.names_value(param) => self.value_param(param),
-            ExprKind::Literal(_) => self.value_param(param),
+            ExprKind::Literal(_) | ExprKind::NamedTuple(_) | ExprKind::Infix(..) => self.value_param(param),
             ExprKind::Call(callee, _) if !self.looks_like_type(param) && !self.is_lattice_element(callee) => {
                 self.value_param(param)
             }
@@ -696,7 +704,7 @@ impl<'a> Resolver<'a> {
                     _ => self.fail(
                         ResolveError::Unsupported {
                             what: "this element of a tuple as a type parameter".to_owned(),
-                            why: "the elements are numbers, characters, symbols and tuples of them",
+                            why: "the elements are numbers, characters, symbols, values without fields, and tuples of them",
                         },
                         elem.span,
                     ),
@@ -712,14 +720,21 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether a name is that of a constant of the text that is not a type.
+    /// Whether a name is that of a value: a constant of the text that is not a type, `nothing`, a function.
     fn names_value(&self, param: &Expr<'a>) -> bool {
         let name = match &param.kind {
             ExprKind::Name(name) => &**name,
             ExprKind::Path(parts) => last_name(parts),
             _ => return false,
         };
-        !self.looks_like_type(param) && self.consts.contains_key(name)
+        // Types begin with a capital letter.
+        let is_type_like = name.starts_with(|c: char| c.is_uppercase() || c == '#');
+        let is_qualified = matches!(param.kind, ExprKind::Path(_));
+        let is_value = self.consts.contains_key(name)
+            || is_literal_name(name)
+            || self.is_function_name(name)
+            || is_qualified && !is_type_like;
+        !self.looks_like_type(param) && is_value
     }
 
     /// A value between braces.
@@ -727,24 +742,39 @@ impl<'a> Resolver<'a> {
         match self.term(param, None)? {
             Term::Const(Const::Bits { ty, bits }) => Some(TypeArg::Type(self.cx.types.bits_value(ty, bits))),
             Term::Const(Const::Symbol(name)) => Some(TypeArg::Type(self.cx.types.sym(name))),
+            Term::Const(Const::Singleton(ty)) => Some(TypeArg::Type(self.cx.types.bits_value(ty, 0))),
+            // An annotation may be wider; a test of the type is refused.
+            _ if self.functions.has_dumps() && self.level == Level::High => {
+                self.has_widened = true;
+                Some(TypeArg::Open(Type::ANY))
+            }
             _ => self.fail(
                 ResolveError::Unsupported {
                     what: "this type parameter".to_owned(),
-                    why: "parameters are types, numbers, characters, symbols and tuples of them",
+                    why: "parameters are types, numbers, characters, symbols, values without fields, and tuples of them",
                 },
                 param.span,
             ),
         }
     }
 
-    /// `Core.Const(…)` and `Core.PartialStruct(…)`: more than a type, of which the type counts.
+    /// `Core.Const(…)`, `Core.PartialStruct(…)` and their like, in which Julia's inference knows more than a type. The type counts.
     fn is_lattice_element(&self, callee: &Expr<'a>) -> bool {
         let name = match &callee.kind {
             ExprKind::Name(name) => &**name,
             ExprKind::Path(parts) => last_name(parts),
             _ => "",
         };
-        matches!(name, "Const" | "PartialStruct")
+        const ELEMENTS: [&str; 7] = [
+            "Const",
+            "PartialStruct",
+            "PartialOpaque",
+            "LimitedAccuracy",
+            "Conditional",
+            "InterConditional",
+            "PartialTypeVar",
+        ];
+        ELEMENTS.contains(&name)
     }
 
     /// A variable of `where`: `T`, `T <: Bound`, `Bound >: T` or `Low <: T <: High`.

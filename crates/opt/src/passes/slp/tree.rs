@@ -14,6 +14,7 @@
 //! Gathers and extracts outside of the block cost nothing: where the block is a loop, they run less often.
 
 use super::Seed;
+use crate::CpuFeatures;
 use crate::alias::{Aliases, Location, Root};
 use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::{Cfg, Use, Uses};
@@ -68,6 +69,7 @@ pub(super) struct Site<'a> {
     aliases: &'a Aliases,
     uses: &'a Uses,
     undefined: &'a MaybeUndefined,
+    cpu: CpuFeatures,
     block: Block,
     /// The predecessor outside the loop, if the block is a loop by itself.
     before: Option<Block>,
@@ -84,6 +86,7 @@ impl<'a> Site<'a> {
         aliases: &'a Aliases,
         uses: &'a Uses,
         undefined: &'a MaybeUndefined,
+        cpu: CpuFeatures,
         block: Block,
     ) -> Site<'a> {
         let insts: Vec<Inst> = func.block_insts(block).collect();
@@ -93,7 +96,7 @@ impl<'a> Site<'a> {
             [a, b] if b == block => Some(a),
             _ => None,
         };
-        Site { func, types, aliases, uses, undefined, block, before, order, insts }
+        Site { func, types, aliases, uses, undefined, cpu, block, before, order, insts }
     }
 
     fn inside(&self, value: Value) -> Option<Inst> {
@@ -322,8 +325,9 @@ impl Grow<'_> {
             Op::Intrinsic(op) => {
                 let lanes = self.seed.lanes;
                 let same = members.iter().all(|&i| func.op(i) == Op::Intrinsic(op));
-                // The processor has no vector multiplication of 64-bit integers.
-                let slow = op == Intrinsic::MulInt && lanes == Lanes::I64x2;
+                // The processor has no vector multiplication of 64-bit integers, and perhaps no `fma`.
+                let slow = op == Intrinsic::MulInt && lanes == Lanes::I64x2
+                    || op == Intrinsic::FmaFloat && !self.site.cpu.fma;
                 if !same || slow || !lanes.allows(op) || Lanes::compares(op) || Lanes::shifts(op) {
                     return None;
                 }

@@ -8,6 +8,7 @@
 //!
 //! A scalar value is never in a lane and a vector is never part of an address; a loop in which they mix has no plan.
 
+use crate::CpuFeatures;
 use crate::counted::{Counted, Recurrence, Tested, is_invariant, recurrences};
 use crate::heads::head_phis;
 use crate::loop_copy::splittable_step;
@@ -99,6 +100,7 @@ impl Plan {
         types: &Types,
         loops: &Loops,
         uses: &Uses,
+        cpu: CpuFeatures,
         counted: &Counted,
     ) -> Option<Plan> {
         let shape = counted.shape;
@@ -115,6 +117,7 @@ impl Plan {
         let mut search = Search {
             func,
             loops,
+            cpu,
             counted,
             vectors: FxHashMap::default(),
             masks: FxHashSet::default(),
@@ -160,6 +163,7 @@ impl Plan {
 struct Search<'a> {
     func: &'a Func,
     loops: &'a Loops,
+    cpu: CpuFeatures,
     counted: &'a Counted,
     /// The values that become vectors, with their lanes; of a mask those that it is for.
     vectors: FxHashMap<Value, Lanes>,
@@ -275,7 +279,9 @@ impl Search<'_> {
             }
             Op::Intrinsic(op) => {
                 let of = args.iter().find_map(|v| self.vectors.get(v).copied())?;
-                let costly = op == Intrinsic::MulInt && of == Lanes::I64x2;
+                // Without the processor's own operation a routine computes each lane.
+                let costly = op == Intrinsic::MulInt && of == Lanes::I64x2
+                    || op == Intrinsic::FmaFloat && !self.cpu.fma;
                 let count = usize::from(Lanes::shifts(op));
                 let (data, counts) = args.split_at(args.len() - count);
                 let typed = data.iter().all(|&v| self.is_data(v) && func.ty(v) == Type::low(of.element()));
