@@ -17,13 +17,14 @@
 //! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
 
 use crate::refit::{differs, refit};
+use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::CalleeData;
 use brolga_ir::types::StaticBound;
 use brolga_ir::{Block, Callee, Context, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// The result of a copy.
 pub(in crate::passes) struct Copied {
@@ -236,22 +237,30 @@ impl<'a> Copy<'a> {
     /// The callee's query of its own static parameter is known here.
     fn make_static(&mut self, caller: &mut Func, inst: Inst, number: u32) -> Inst {
         let bound = self.statics.get(number as usize - 1).copied();
-        let (op, arg) = match (self.callee.op(inst), bound, self.callee.sig.statics.get(number)) {
-            (Op::StaticDefined(_), bound, _) => {
-                let defined = matches!(bound, Some(StaticBound::Value(_)));
-                (Op::Copy, caller.bits(&self.cx.types, Type::BOOL, u128::from(defined)))
-            }
-            (_, Some(StaticBound::Value(value)), _) => {
-                let value = caller.static_value(&self.cx.types, value);
-                (Op::Copy, value)
-            }
-            (_, _, param) => {
-                let name = param.map_or(self.callee.name, |param| param.name);
-                (Op::ThrowUndefIfNot(name), caller.bits(&self.cx.types, Type::BOOL, 0))
-            }
-        };
         let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
-        let new = caller.make_inst(op, &[arg], &[], &types);
+        let (op, args): (Op, SmallVec<[Value; 2]>) =
+            match (self.callee.op(inst), bound, self.callee.sig.statics.get(number)) {
+                (Op::StaticDefined(_), bound, _) => {
+                    let defined = matches!(bound, Some(StaticBound::Value(_)));
+                    (Op::Copy, smallvec![caller.bits(&self.cx.types, Type::BOOL, u128::from(defined))])
+                }
+                (_, Some(StaticBound::Value(value)), _) => {
+                    let value = caller.static_value(&self.cx.types, value);
+                    match types.first() {
+                        // The callee says of which type it is; here it is not.
+                        Some(&ty) if !self.cx.types.is_subtype(caller.ty(value), ty) => {
+                            let ty = caller.constant(self.cx.types.type_constant(ty));
+                            (Op::Builtin(Builtin::Typeassert), smallvec![value, ty])
+                        }
+                        _ => (Op::Copy, smallvec![value]),
+                    }
+                }
+                (_, _, param) => {
+                    let name = param.map_or(self.callee.name, |param| param.name);
+                    (Op::ThrowUndefIfNot(name), smallvec![caller.bits(&self.cx.types, Type::BOOL, 0)])
+                }
+            };
+        let new = caller.make_inst(op, &args, &[], &types);
         caller.set_place(new, self.callee.place(inst));
         for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
             self.values[old] = result.into();
