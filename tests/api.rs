@@ -281,6 +281,7 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "compile_only",
         "components",
         "declaration",
+        "first_form",
         "func",
         "func_mut",
         "high",
