@@ -59,7 +59,7 @@
 //! redefinition; the others' at the first call. A callee that was redefined since is compiled at its first call
 //! in any case. A function stays eager or lazy when it is redefined.
 //!
-//! **Removing.** [`Dependants`](linking::Dependants) is the policy for code that uses a removed definition. With a
+//! **Removing.** [`Dependants`] is the policy for code that uses a removed definition. With a
 //! tombstone that code stays, and from the next world on every call of a removed function from another unit throws
 //! `CompileError`, which names the function:
 //!
