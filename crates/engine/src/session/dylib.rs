@@ -235,6 +235,9 @@ impl Dylib {
         {
             return Ok(held);
         }
+        if let Some(held) = self.only_method(name) {
+            return Ok(held);
+        }
         let links = self.linking.links()?;
         for link in &links {
             let Some(scope) = self.session.scope(link.dylib) else { continue };
@@ -254,6 +257,19 @@ impl Dylib {
             }
         }
         Ok(linking.symbol(name))
+    }
+
+    /// The symbol of the only method with a bare name, if it is ready in this dylib and this is the first one of its link order. Takes no lock of the linking model.
+    fn only_method(&self, name: &str) -> Option<SymbolRef> {
+        if !self.linking.is_first() {
+            return None;
+        }
+        let methods = self.session.scope(self.linking.id())?.symbols(name);
+        let [only] = methods.as_slice() else { return None };
+        let names = self.session.linking().names();
+        let symbol = names.find(only)?;
+        self.linking.ready(symbol)?;
+        names.hold_symbol(symbol)
     }
 
     /// Whether a symbol is defined. Starts nothing.
