@@ -1,7 +1,7 @@
 //! Which function, variable or method a name means: owners, links, orders of definition, removal.
 
 use brolga::session::Dylib;
-use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::linking::{Alias, Dependants, OnDrop, SymbolFlags};
 use brolga::{Handle, OptLevel};
 
 use super::kinds::{self, KINDS, Kind, LEVELS, session};
@@ -591,5 +591,22 @@ fn links_and_dylibs_come_and_go() {
         session.close_dylibs(&[c], Dependants::Keep).unwrap();
         assert!(session.dylib("c").is_none() && c.link_against(b).is_err(), "{at}");
         assert_eq!(value(b, "g"), Ok(3), "{at}");
+    });
+}
+
+/// A re-export of a function that was redefined is the new function, whether somebody has looked the original up or not.
+#[test]
+fn a_reexport_follows_a_redefinition() {
+    each(|dylibs, kind, at| {
+        let (k, d) = (&dylibs[0], &dylibs[1]);
+        define(k, kind, &constant("f", "Int64", 1));
+        let symbol = k.session().linking().symbol("f(Int64)");
+        let (symbol, flags) = (symbol.symbol(), SymbolFlags::EXPORTED | SymbolFlags::CALLABLE);
+        d.linking().alias([Alias { symbol, flags, from: k.linking().all(), aliasee: symbol }]).unwrap();
+        let f =
+            || d.func::<(i64,), i64>("f(Int64)").unwrap_or_else(|error| panic!("{at}: {error}")).call((7,));
+        assert_eq!(f(), Ok(1), "{at}");
+        k.redefine(kind.of(k.read("again.jlir", constant("f", "Int64", 2).as_bytes()).unwrap())).unwrap();
+        assert_eq!(f(), Ok(2), "{at}");
     });
 }
