@@ -155,7 +155,7 @@ impl Options {
     }
 
     /// The features of the target processor that values depend on: `muladd_float` rounds once where there is `fma`, as in Julia, and twice elsewhere. By
-    /// default they are those of the [target](Options::cpu_target). With `CpuFeatures::default()` the same program gives the same floats everywhere.
+    /// default they are those of the [target](Options::cpu_target). With `CpuFeatures::default()` the same program computes the same floats everywhere.
     #[must_use]
     pub fn cpu_features(mut self, cpu: CpuFeatures) -> Options {
         self.opt.cpu = cpu;
@@ -197,7 +197,7 @@ impl Options {
         self.targets = target::parse(arch, targets)?;
         self.opt.arch = arch;
         self.jit.isa.arch = arch;
-        // All variants of a function give the same floats.
+        // All variants of a function compute the same floats.
         let mut fma = true;
         for target in &self.targets {
             fma &= target::has_fma(arch, target)?;

@@ -11,7 +11,7 @@
 //!   Closed: word = stub; calls throw
 //! ```
 //!
-//! A function has one word that calls go through ([`InvokePointer`]), from its definition to its end. Behind it lies a list of code instances.
+//! A function has one word that calls go through ([`InvokePointer`]), from its definition to its end. It selects from a list of code instances.
 //! A redefinition adds one that is valid from the next world on. The instance before is *superseded*: threads in older worlds still call it.
 //! It leaves the list when no thread can be in one of its worlds ([`Instances::settle`]), and then the word leads directly to the remaining one.
 //!

@@ -46,7 +46,7 @@ struct Row {
     facts: u8,
 }
 
-/// The message where `setfield!` would give an array more elements than there are. With open doors an array whose type is known is not tested.
+/// The error message of a `setfield!` that claims more elements than the memory of the array has. With open doors an array whose type is known is not tested.
 pub const PARTS_DO_NOT_FIT: &str = "setfield!: an Array has no more elements than lie behind its ref";
 
 /// The message where a checked program would make an array of more elements than there are.

@@ -77,6 +77,8 @@ impl<T: Target> WeakDylib<T> {
 pub enum Fact<T: Target> {
     /// Whether a symbol is defined.
     Defined(Symbol, bool),
+    /// The first symbol is not defined without the second.
+    Beside(Symbol, Symbol),
     /// What [`Dylib::ready`] returns of a symbol.
     Ready(Symbol, Option<T::Address>),
 }
@@ -236,6 +238,9 @@ impl<T: Target> Dylib<T> {
         self.session.step_if(change, |is_defined| {
             expected.iter().all(|fact| match *fact {
                 Fact::Defined(symbol, is_so) => is_defined(self.label(symbol)) == is_so,
+                Fact::Beside(symbol, other) => {
+                    !is_defined(self.label(symbol)) || is_defined(self.label(other))
+                }
                 // Boards are written under the lock.
                 Fact::Ready(symbol, address) => {
                     self.shown.board.get(symbol) == address.map(T::Address::to_word)

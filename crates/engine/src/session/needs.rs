@@ -1,4 +1,4 @@
-//! What a unit needs of the functions that its code calls.
+//! Which functions that a unit calls must exist, and which it waits for.
 //!
 //! A static call needs its callee. A dynamic call needs nothing before it is reached, also where the compiler has decided to which method it goes: a caller
 //! does not fail because a method that it may never call cannot be compiled.
@@ -16,7 +16,7 @@
 //!
 //! A method that another body of the program calls statically counts as *inside*.
 //!
-//! Cost: the callees of the unit's functions; if its code calls others, those of all functions of its program, once.
+//! Cost: a walk over the callees of the unit's functions; if its code calls others, one over the callees of its whole program, once.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) enum Need {
 pub(super) struct Needs(BTreeMap<String, Need>);
 
 impl Needs {
-    /// The needs of compiled functions of a program; those of all its functions, if it is not known which were compiled.
+    /// The needs of compiled functions of a program. Without `ids`, of all its functions.
     pub(super) fn of(input: &CompilationInput, ids: &[FuncId], compiled: &Compiled) -> Needs {
         let module = input.module();
         let direct = match ids {

@@ -1,4 +1,4 @@
-//! What a dylib offers of the methods of a function, and how those are found that a call may reach.
+//! The methods of a function that a dylib offers, with an index by the first parameter.
 //!
 //! ```text
 //!   h(::T1), h(::T2), …, h(::Any)        by the type of the first parameter, if only values of this type have it; all others in one set

@@ -42,7 +42,7 @@ pub(crate) struct Variable {
     pub(super) declared: Global,
     /// The variable's cell.
     pub(super) cells: Globals,
-    /// What is removed with its declaration.
+    /// Removing this symbol removes the declaration.
     pub(super) symbol: Symbol,
 }
 

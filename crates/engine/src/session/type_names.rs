@@ -60,9 +60,13 @@ pub(crate) struct DeclaredTypes {
 impl DeclaredTypes {
     /// Those of the program that was read or built in a context.
     pub(super) fn of(cx: &Arc<Context>) -> DeclaredTypes {
-        let names = cx.names.scope().map_or_else(Vec::new, |scope| scope.declarations());
-        DeclaredTypes { names, cx: cx.clone() }
+        DeclaredTypes { names: declarations(cx), cx: cx.clone() }
     }
+}
+
+/// The types that the program of a context declares, each with the count of the homonym.
+fn declarations(cx: &Context) -> Vec<(Box<str>, u32)> {
+    cx.names.scope().map_or_else(Vec::new, |scope| scope.declarations())
 }
 
 /// A type that a program declares, and that its name does not mean in the dylib yet.
@@ -298,9 +302,8 @@ impl Choice {
 impl DylibScope {
     /// Declares what the program of a context declares, which is read again in this scope: its functions do not have to name it.
     pub(super) fn declare_again(&self, cx: &Context) {
-        let declared = cx.names.scope().map_or_else(Vec::new, |scope| scope.declarations());
         let choice = |(name, count)| (name, Choice { candidates: vec![count], at: 0, is_new: false });
-        lock(&self.choices).extend(declared.into_iter().map(choice));
+        lock(&self.choices).extend(declarations(cx).into_iter().map(choice));
     }
 
     /// Holds the declared types in a context.

@@ -193,7 +193,7 @@ fn functions_of(
     symbols.iter().map(function).collect()
 }
 
-/// What a unit waits for of what it was linked to.
+/// The definitions that a unit was linked to and waits for.
 fn dependences(
     session: &linking::Session<Native>,
     needs: &Needs,

@@ -167,7 +167,7 @@ const WAIT: Duration = Duration::from_millis(2);
 
 impl Tokens for Jobserver {
     fn try_take(&self) -> Option<Token> {
-        // Without an answer of the jobserver there is no token: one thread continues without it.
+        // If the jobserver does not answer, one thread continues without a token.
         let token = self.0.try_acquire().ok().flatten();
         if token.is_none() {
             #[expect(

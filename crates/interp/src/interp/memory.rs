@@ -173,7 +173,7 @@ impl SimMemory {
         }
     }
 
-    /// The bytes of a range. A range without bytes is at any address: those of an empty string or array are at none.
+    /// The bytes of a range. An empty range is valid at any address.
     pub(super) fn range(&self, address: u64, size: u64) -> Result<&[u8], MemoryError> {
         if size == 0 {
             return Ok(&[]);

@@ -16,7 +16,7 @@
 //! `->` takes its left operand like `::` and its right one like `=`. A leading dot changes nothing, and neither do suffixes
 //! (`+₁`, `×′`). Operators that are not listed have no level, so the parser refuses them by name.
 //!
-//! The symbols of a level stand in the order of their code points. The parser adds `$`, a sum. Not done: `? :`.
+//! The symbols of a level are in the order of their code points. The parser adds `$`, a sum. Not done: `? :`.
 
 /// The level of a whole expression, below that of every operator.
 pub(super) const WHOLE: u8 = 0;

@@ -461,6 +461,31 @@ fn c30_a_generator_is_asked_for_what_is_missing_only() {
     assert_eq!((found.len(), found[0].label.symbol, found[0].address), (1, bar, Some(2)));
 }
 
+#[test]
+fn a_generator_is_removed_by_itself_and_with_its_tracker() {
+    let (session, main) = in_place();
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| session.intern(name));
+    let found = |symbol| main.lookup([symbol]).wait().is_ok();
+    let generator = |all: &'static [(&'static str, u64)]| {
+        Addresses(move |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, at)| (*at, E)))
+    };
+    // By itself: what it has defined stays.
+    let id = main.add_generator(generator(&[("a", 1), ("b", 2)])).expect("added");
+    assert!(found(a));
+    main.remove_generator(id).expect("it is there");
+    assert!(matches!(main.remove_generator(id), Err(Error::Removed)));
+    assert!(found(a) && !found(b));
+    // With its tracker, or with the one to which that was transferred: what it has defined is removed, too.
+    let [first, second] = [(); 2].map(|()| main.create_tracker(OnDrop::Keep).expect("a tracker"));
+    main.tracked_by(&first).add_generator(generator(&[("c", 3), ("d", 4)])).expect("added");
+    assert!(found(c));
+    first.transfer_to(&second).expect("transferred");
+    assert!(found(d));
+    second.remove(Dependants::Deny).expect("removed");
+    assert!(found(a) && !found(c) && !found(d));
+    session.check().expect("invariants");
+}
+
 /// Keeps its requests.
 #[derive(Default)]
 struct Slow(Mutex<Vec<Request<Words>>>);

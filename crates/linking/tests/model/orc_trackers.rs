@@ -594,13 +594,24 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
     main.remove_orphans(vec![(orphan, gone), (stays, old)]);
     let (refused, _later) = tracked.change(change(false, Vec::new()));
     assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
-    for fact in [Fact::Defined(beside, true), Fact::Defined(old, false), Fact::Ready(old, None)] {
+    let wrong = [
+        Fact::Defined(beside, true),
+        Fact::Defined(old, false),
+        Fact::Beside(old, beside),
+        Fact::Ready(old, None),
+    ];
+    for fact in wrong {
         let (made, _later) = tracked.change(change(true, vec![fact]));
         assert!(!made.expect("nothing speaks against it"));
     }
     let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
     assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for the symbols that no lookup finds");
-    let facts = vec![Fact::Ready(old, Some(2)), Fact::Defined(old, true), Fact::Defined(beside, false)];
+    let facts = vec![
+        Fact::Ready(old, Some(2)),
+        Fact::Defined(old, true),
+        Fact::Defined(beside, false),
+        Fact::Beside(beside, old),
+    ];
     let (made, later) = tracked.change(change(true, facts));
     assert!(made.expect("nothing speaks against it"));
     drop(later);

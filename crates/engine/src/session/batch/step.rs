@@ -120,9 +120,13 @@ impl Step<'_, '_> {
         }
         let change = self.change(overridden);
         let (made, later) = self.batch.dylib.linking.change(change);
-        if let Ok(true) = made {
-            self.enter();
-            self.next_world();
+        match made {
+            Ok(true) => {
+                self.enter();
+                self.next_world();
+            }
+            Ok(false) => self.busy = self.left(),
+            Err(_) => {}
         }
         (made, Some(later))
     }
@@ -132,15 +136,17 @@ impl Step<'_, '_> {
         dylib.session.linking().is_defined(dylib.linking.label(symbol))
     }
 
+    /// Hidden symbols that are there although their cells are not.
+    fn left(&self) -> Vec<Symbol> {
+        let is_left = |(body, cell): &&(Symbol, Symbol)| self.is_there(*body) && !self.is_there(*cell);
+        self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect()
+    }
+
     /// Whether the session's tables are what they were when the batch was prepared.
     fn is_prepared(&mut self, overridden: &mut BTreeSet<Symbol>) -> bool {
-        // A weak definition would yield to the body of a function that is gone.
-        let is_left = |(body, cell): &&(Symbol, Symbol)| self.is_there(*body) && !self.is_there(*cell);
-        let busy: Vec<Symbol> = self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect();
-        self.busy = busy;
         let there: BTreeSet<Symbol> =
             self.batch.weak.iter().copied().filter(|symbol| self.is_there(*symbol)).collect();
-        let is_same = there == *overridden && self.busy.is_empty();
+        let is_same = there == *overridden;
         *overridden = there;
         let (inner, id) = (&self.batch.dylib.session.inner, self.batch.dylib.linking.id());
         let is_new = |(declared, new): &(_, Vec<NewType>)| {
@@ -159,6 +165,8 @@ impl Step<'_, '_> {
         let mut expected: Vec<Fact<Native>> = led.map(|(symbol, to)| Fact::Ready(symbol, to)).collect();
         let weak = batch.weak.iter().map(|symbol| Fact::Defined(*symbol, overridden.contains(symbol)));
         expected.extend(weak);
+        // A weak definition would yield to the body of a function that is gone.
+        expected.extend(self.hidden.iter().map(|(body, cell)| Fact::Beside(*body, *cell)));
         linking::Change {
             units: std::mem::take(&mut batch.units),
             replace: batch.replace,

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::session::reach::{Reach, decides_later, may_reach, reach};
 
-/// What the functions of a module depend on.
+/// The dependences of a module's functions.
 pub(crate) struct Dependences<'m> {
     pub(super) module: &'m Module,
     /// How many functions at its front are noted on their own.

@@ -54,7 +54,7 @@ impl Body<'_, '_> {
             self.insert_before(inst, throw, &[exception], Type::NOTHING);
             self.func.set_op(inst, Op::GcPreserveBegin, &[]);
         } else {
-            // The row keeps its type, so that rows behind it may use what it never gives.
+            // The row keeps its type, so that later rows may use it.
             self.func.set_op(inst, throw, &[exception]);
         }
         Some(())
