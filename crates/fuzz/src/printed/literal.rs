@@ -258,7 +258,7 @@ impl Dump<'_> {
         }
     }
 
-    /// A value behind `$(QuoteNode(…))`.
+    /// A value in `$(QuoteNode(…))`.
     pub(super) fn quoted_value(&mut self) -> String {
         let value = if self.rng.chance(25) { self.one_of(SYNTAX).to_owned() } else { self.value() };
         format!("$(QuoteNode({value}))")

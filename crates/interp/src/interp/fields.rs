@@ -280,10 +280,10 @@ impl Interp<'_> {
         Ok(Val::Bits { ty, bits: u128::from(address) })
     }
 
-    /// How many elements there are from this one on.
-    fn elements_behind(&self, memory: ObjId, offset: i64) -> Option<i64> {
+    /// The number of elements from `offset` to the end of the memory. None if it is not an offset of an element or the end.
+    fn elements_from(&self, memory: ObjId, offset: i64) -> Option<i64> {
         let length = self.heap.memory(memory).map_or(0, |memory| memory.length);
-        i64::try_from(length).ok()?.checked_sub(offset).filter(|&behind| offset >= 0 && behind >= 0)
+        i64::try_from(length).ok()?.checked_sub(offset).filter(|&rest| offset >= 0 && rest >= 0)
     }
 
     /// That an array with these parts has no more elements than there are. A program with open doors answers for that itself, where the type of
@@ -296,7 +296,7 @@ impl Interp<'_> {
         text: &'static str,
     ) -> Eval<()> {
         let count = dims.iter().try_fold(1i64, |all, &dim| all.checked_mul(dim).filter(|_| dim >= 0));
-        match count.zip(self.elements_behind(memory, offset)).is_some_and(|(count, behind)| count <= behind) {
+        match count.zip(self.elements_from(memory, offset)).is_some_and(|(count, behind)| count <= behind) {
             false if self.options.checked => Err(self.message("ErrorException", text)),
             _ => Ok(()),
         }
@@ -312,7 +312,7 @@ impl Interp<'_> {
                 }
                 let Some(array) = self.heap.array(id) else { return Ok(()) };
                 let (mut dims, is_same) = (array.dims.clone(), array.memory == memory);
-                let there = self.elements_behind(memory, offset);
+                let there = self.elements_from(memory, offset);
                 // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a checked vector has those that are there.
                 if let ([size], Some(there)) = (&mut dims[..], there)
                     && is_same

@@ -16,7 +16,7 @@ use brolga_ir::scalar::{Number, Numbers, Scalar};
 use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::types::{FieldRepr, StaticBound, StaticParam, Type, TypeKind, decl};
 
-/// What `muladd_float` and `have_fma` are on a processor with the operation.
+/// The meaning of `muladd_float` and `have_fma` on a processor with FMA.
 enum Fused {
     /// One rounding.
     Once,
@@ -143,7 +143,7 @@ impl<'m> Interp<'m> {
         Ok((name, value))
     }
 
-    /// What an intrinsic is on a processor that multiplies and adds in one operation, if anything else than elsewhere. The operation exists for 32 and 64
+    /// The meaning of an intrinsic on a processor with FMA, if it differs from other processors. The operation exists for 32 and 64
     /// bits. An intrinsic that is called as a value is Julia's own routine, which does not use it.
     fn with_fma(&self, op: Intrinsic, args: &[Val]) -> Option<Fused> {
         let has = |ty: Type| matches!(ty, Type::FLOAT32 | Type::FLOAT64);

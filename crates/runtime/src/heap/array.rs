@@ -111,7 +111,7 @@ fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
     };
     let data = object.word_at(ARRAY_DATA);
     // A program with open doors may set the parts to anything; there are no more elements than the `Memory` has.
-    let behind = elements_behind(memory, data).unwrap_or(0);
+    let behind = elements_from(memory, data).unwrap_or(0);
     let length = dims_of(object, dims).fold(1, usize::saturating_mul).min(behind);
     Ok(Elements { memory, element, capacity, start: capacity - behind, length })
 }
@@ -144,7 +144,7 @@ pub(crate) fn address_of(memory: Object, position: usize) -> Option<u64> {
 }
 
 /// How many elements of a `Memory` lie from the data of an array on; nothing for another object.
-pub(crate) fn elements_behind(memory: Object, data: u64) -> Option<usize> {
+pub(crate) fn elements_from(memory: Object, data: u64) -> Option<usize> {
     let start = usize::try_from(position_of(memory, data)?).ok()?;
     (memory.word_at(LENGTH) as usize).checked_sub(start)
 }

@@ -15,7 +15,7 @@ use brolga_ir::types::{FieldRepr, MAX_WIDTH, Type, TypeField};
 
 use crate::heap::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, FieldRow, LENGTH, MEMORY_DATA, Object, ObjectKind, Root,
-    elements_behind,
+    elements_from,
 };
 use crate::pending::ExceptionKind;
 
@@ -30,7 +30,7 @@ const MEMORY_OF_REF: usize = 8;
 /// Whether an array of the given extents has no more elements than lie in a `Memory` from its data on.
 fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
     let count = extents.iter().try_fold(1u64, |all, &extent| all.checked_mul(u64::try_from(extent).ok()?));
-    let there = memory.and_then(|memory| elements_behind(memory, data)).unwrap_or(0);
+    let there = memory.and_then(|memory| elements_from(memory, data)).unwrap_or(0);
     count.is_some_and(|count| count <= there as u64)
 }
 
@@ -410,7 +410,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 if !lies_behind(memory, data, &extents) {
                     // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a vector has those that are there.
                     let is_same = rank == 1 && memory == object.pointer_at(ARRAY_MEMORY);
-                    let there = memory.filter(|_| is_same).and_then(|memory| elements_behind(memory, data));
+                    let there = memory.filter(|_| is_same).and_then(|memory| elements_from(memory, data));
                     let Some(there) = there else {
                         return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
                     };

@@ -20,7 +20,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, Type};
 
 use crate::heap::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, Object, ObjectKind, Scope, elements_behind,
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, Object, ObjectKind, Scope, elements_from,
 };
 
 /// A value of a concrete type inside an object.
@@ -177,7 +177,7 @@ impl Row {
             }
             ObjectKind::Array { dims, .. } => {
                 let memory = object.pointer_at(ARRAY_MEMORY)?;
-                let behind = elements_behind(memory, object.word_at(ARRAY_DATA)).unwrap_or(0);
+                let behind = elements_from(memory, object.word_at(ARRAY_DATA)).unwrap_or(0);
                 let said = (0..*dims as usize)
                     .fold(1u64, |n, d| n.saturating_mul(object.word_at(ARRAY_DIMS + 8 * d)));
                 let start = memory.word_at(LENGTH) as usize - behind;
