@@ -50,7 +50,7 @@ fn an_exception_names_its_causes_down_to_the_root() {
     };
     let message = thrown("h");
     let (nearest, root) =
-        ("`h(Int64)#body` of `main` failed: they need `g(Int64)` of `main`", "`brolga_is_nowhere`");
+        ("`h(Int64)` of `main` failed: they need `g(Int64)` of `main`", "`brolga_is_nowhere`");
     assert!(message.contains(nearest) && message.contains(root), "{message}");
     assert_eq!(message.matches("`g(Int64)` of `main` failed").count(), 1, "{message}");
     let message = thrown("top");
@@ -131,9 +131,9 @@ fn a_promise_that_is_broken_says_why() {
     main.promise(&promised("c"), |dylib| Ok(brolga::ir::Module::new(dylib.session().context().clone())))
         .unwrap();
     let a = main.function("a").unwrap();
-    assert_eq!(a.compile().unwrap_err().causes(), ["`a(Int64)#body` of `main` failed: the tree is rotten"]);
+    assert_eq!(a.compile().unwrap_err().causes(), ["`a(Int64)` of `main` failed: the tree is rotten"]);
     let causes = main.function("b").unwrap().compile().unwrap_err().causes();
-    assert_eq!(causes, ["`b(Int64)#body` of `main` failed: their materialization panicked: as asked"]);
+    assert_eq!(causes, ["`b(Int64)` of `main` failed: their materialization panicked: as asked"]);
     let error = main.function("c").unwrap().compile().unwrap_err().to_string();
     assert!(
         error.contains("`c(Int64)::Int64` was promised, and the program has no function of this name"),
@@ -173,7 +173,7 @@ fn a_promise_of_another_type_is_refused() {
         assert_eq!(
             causes,
             [format!(
-                "`f(Int64)#body` of `main{number}` failed: `f(Int64)::Int64` was promised, and the program has `{made}`"
+                "`f(Int64)` of `main{number}` failed: `f(Int64)::Int64` was promised, and the program has `{made}`"
             )]
         );
         let thrown = main.func::<(i64,), i64>("g").unwrap().call((1,)).unwrap_err();

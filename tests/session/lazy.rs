@@ -324,7 +324,7 @@ fn calls_of_uncompilable_and_removed_functions_throw() {
     let top: Int = main.func("top").unwrap();
     assert_eq!(top.call((1,)), Ok(3));
     let denied = tracker.remove(Dependants::Deny).unwrap_err().to_string();
-    assert_eq!(denied, "`base(Int64)` of `main` used by `top(Int64)#body` of `main`");
+    assert_eq!(denied, "`base(Int64)` of `main` used by `top(Int64)` of `main`");
     tracker.remove(Dependants::Tombstone).unwrap();
     let message = compile_error(top.call((1,)));
     assert!(message.contains("`base(Int64)` has been removed"), "{message}");

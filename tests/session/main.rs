@@ -35,6 +35,7 @@ mod change;
 mod cycles;
 mod define;
 mod evict;
+mod exports;
 mod failure;
 mod frames;
 mod kinds;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use brolga_linking::machine::{
-    self, CreateDylib, Define, Emit, Group, Machine, NewUnit, Parts, Resolve, Source,
+    self, CreateDylib, Define, Emit, Group, How, Machine, NewUnit, Parts, Resolve, Source,
 };
 use brolga_linking::{
     Dependants, Dylib, InPlace, Label, Link, LookupKind, Names, Need, OnDrop, PlainHost, Priority,
@@ -125,7 +125,10 @@ fn build(needs: &[Vec<usize>], order: &[usize]) -> Duration {
         let symbols = vec![(symbols[i], SymbolFlags::EXPORTED)];
         let new = vec![NewUnit { symbols, initializer: None, source: Source::Work(i) }];
         assert!(
-            machine.step(Define { dylib, tracker: None, units: new, replace: false, begun: false }).0.is_ok()
+            machine
+                .step(Define { dylib, tracker: None, units: new, how: How::Define, begun: false })
+                .0
+                .is_ok()
         );
     }
     for &i in order {

@@ -4,7 +4,7 @@
 //!   index of the symbol, six bits at a time ──► inner node ──► … ──► page of 64 cells (generation, word)
 //! ```
 //!
-//! A cell holds the address of the ready, exported symbol with that index, or nothing. The first publication there makes nodes and pages, and they stay
+//! A cell holds the address of the ready symbol with that index, or nothing. The first publication there makes nodes and pages, and they stay
 //! until the dylib is closed; cells change. They are written under the session's lock, in the same critical section as the
 //! tables, so the board never shows what a later step has taken back; they are read at any time.
 //!

@@ -12,8 +12,8 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
     self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateDylib, CreateTracker, Define, Dependants,
-    GeneratorId, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols,
-    RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
+    GeneratorId, How, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans,
+    RemoveSymbols, RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
 };
 use crate::session::{Definer, Definition, Later, Live, Session, Shown, Unit, WeakSession, required};
 use crate::slot::SlotCell;
@@ -157,7 +157,7 @@ impl<T: Target> Dylib<T> {
         Link { dylib: self.id, sees: Sees::All }
     }
 
-    /// The address of a symbol that is exported and ready. Takes no lock and starts nothing. The user of the address holds
+    /// The address of a symbol of the dylib that is ready, hidden or not. Takes no lock and starts nothing. The user of the address holds
     /// what keeps code alive from before this call.
     #[must_use]
     pub fn ready(&self, symbol: Symbol) -> Option<T::Address> {
@@ -180,7 +180,7 @@ impl<T: Target> Dylib<T> {
         self.session.lookup_with(order, wants, Until::Ready, LookupKind::Dynamic, Priority::Blocking)
     }
 
-    /// The address of an exported symbol: at once when it is ready in this dylib and that is the first one in its link order, otherwise by [`Dylib::lookup`].
+    /// The address of a symbol: at once when it is ready in this dylib and that is the first one in its link order, otherwise by [`Dylib::lookup`].
     ///
     /// # Errors
     /// As [`Lookup::wait`].
@@ -207,7 +207,7 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::define`]; also when the tracker was removed or belongs to another dylib.
     pub fn define_all(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
-        self.put(units, tracker, false)
+        self.put(units, tracker, How::Define)
     }
 
     /// Defines units in place of what is there: names lead to the new definitions from now on; ready code that uses the old
@@ -216,12 +216,13 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As [`Dylib::define_all`], but symbols that are being materialized are busy, and others are no duplicates.
     pub fn redefine(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
-        self.put(units, tracker, true)
+        self.put(units, tracker, How::Replace)
     }
 
-    fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, replace: bool) -> Result<(), Error> {
+    fn put(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>, how: How) -> Result<(), Error> {
         let (tracker, begun) = (tracker.map(|tracker| tracker.id).or(self.tracked), self.session.is_within());
-        let defined = self.session.step(Define { dylib: self.id, tracker, units, replace, begun });
+        let define = Define { dylib: self.id, tracker, units, how, begun };
+        let defined = self.session.step(define);
         defined.map_err(|(error, _)| error)
     }
 
@@ -233,7 +234,8 @@ impl<T: Target> Dylib<T> {
     pub fn change(&self, change: Change<T>) -> (Result<bool, Error>, Later<T>) {
         let Change { units, replace, expected, unused, stay, beside } = change;
         let (tracker, begun) = (self.tracked, self.session.is_within());
-        let define = Define { dylib: self.id, tracker, units, replace, begun };
+        let how = if replace { How::Replace } else { How::Define };
+        let define = Define { dylib: self.id, tracker, units, how, begun };
         let change = machine::Change { define, unused, stay, beside };
         self.session.step_if(change, |is_defined| {
             expected.iter().all(|fact| match *fact {

@@ -6,7 +6,7 @@
 //! | weak | gives way to another definition until its first lookup; strong from then on |
 //! | callable | code: a stub may stand for it. Lazy re-exports demand it |
 //! | absolute | an address without content behind it |
-//! | inner | a part of another symbol, whose name stands before the last `#` of its own: messages name that one |
+//! | inner | a part of another symbol, whose name is what precedes the last `#` of its own: messages name that one. It is not published on boards |
 //! | side effects only | no address: it is waited for and never delivered. Initialisers are such symbols |
 
 use std::ops::{BitOr, BitOrAssign};
@@ -31,8 +31,14 @@ impl SymbolFlags {
     /// Has no address; is waited for and never delivered.
     pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(16);
 
-    /// A part of another symbol, whose name stands before the last `#` of its own. Failures and refusals of removals name that one.
+    /// A part of another symbol, whose name is what precedes the last `#` of its own. Failures and refusals of removals name that one. No board has it.
     pub const INNER: SymbolFlags = SymbolFlags(32);
+
+    /// The flags of both.
+    #[must_use]
+    pub const fn or(self, other: SymbolFlags) -> SymbolFlags {
+        SymbolFlags(self.0 | other.0)
+    }
 
     /// Whether all flags of `other` are set.
     #[must_use]
@@ -51,7 +57,7 @@ impl BitOr for SymbolFlags {
     type Output = SymbolFlags;
 
     fn bitor(self, other: SymbolFlags) -> SymbolFlags {
-        SymbolFlags(self.0 | other.0)
+        self.or(other)
     }
 }
 

@@ -5,6 +5,8 @@
 //! under way in one generator; no two are for the same symbol. Dropping a request is an error of the lookups that wait
 //! for it. Lookups and definitions through the request belong to the lookup that asks, on any thread: if that was begun
 //! before the session ends, it is finished.
+//!
+//! What a generator defines gives way to other definitions of its dylib: so it does not matter who has looked a symbol up before. Code that was linked to it keeps it.
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use crate::error::{Error, Foreign};
 use crate::flags::{Link, LookupKind, Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
-use crate::machine::{Alias, Ask, Define, Doer, Generated, RequestId, TrackerId};
+use crate::machine::{Alias, Ask, Define, Doer, Generated, How, RequestId, TrackerId};
 use crate::responsibility::absolute;
 use crate::session::{Definer, Live, Session, Unit};
 use crate::target::Target;
@@ -79,7 +81,7 @@ impl<T: Target> Request<T> {
     /// As [`crate::Dylib::define`]; the generator was removed with its tracker.
     pub fn define(&self, units: Vec<Unit<T>>) -> Result<(), Error> {
         let tracker = Some(self.tracker);
-        let define = Define { dylib: self.dylib, tracker, units, replace: false, begun: true };
+        let define = Define { dylib: self.dylib, tracker, units, how: How::Generate, begun: true };
         self.session.step(define).map_err(|(error, _)| error)
     }
 

@@ -67,6 +67,14 @@ pub struct DylibId {
     pub(crate) session: SessionId,
 }
 
+impl DylibId {
+    /// The session that it belongs to.
+    #[must_use]
+    pub fn session(self) -> SessionId {
+        self.session
+    }
+}
+
 impl fmt::Debug for DylibId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.index, self.generation)

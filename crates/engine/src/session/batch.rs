@@ -16,7 +16,7 @@ use std::sync::Arc;
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{Body as CellBody, CellOwner, Globals};
-use brolga_linking::{MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
+use brolga_linking::{Alias, MaterializationUnit, Name, Symbol, SymbolFlags, SymbolScope, Unit};
 
 use super::boxed_entry::deferred;
 use super::declared::{type_symbol, variable_symbol};
@@ -196,13 +196,17 @@ impl<'a> Batch<'a> {
 
     /// Adds the symbols of the types that a program declares and that are new in its dylib.
     pub(super) fn add_types(&mut self, declared: DeclaredTypes) {
-        let inner = &self.dylib.session.inner;
-        let new = inner.types.new_in(&inner.owners.order(self.dylib.linking.id()), &declared);
+        let (inner, dylib) = (&self.dylib.session.inner, self.dylib.linking.id());
+        let new = inner.types.new_in(dylib, &|name| inner.owners.order(dylib, name), &declared);
         for NewType { name, count, former } in &new {
             self.units.push(linking::names_only([self.names.intern(&type_symbol(name, *count))]));
             self.stale.extend(former.map(|former| self.names.intern(&type_symbol(name, former))));
         }
         self.types = Some((declared, new));
+    }
+
+    pub(super) fn add_alias(&mut self, alias: Alias) {
+        self.units.push(alias.into());
     }
 
     pub(super) fn add(&mut self, unit: Box<dyn MaterializationUnit<Native>>) {
@@ -223,10 +227,8 @@ impl<'a> Batch<'a> {
         let (linking, shared) = (session.linking(), &session.inner.shared);
         let symbol = self.names.intern(name);
         let [body, second] = [BODY, HOT].map(|kind| self.names.intern(&format!("{name}{kind}")));
-        let mut body_flags = flags.without(SymbolFlags::EXPORTED);
-        if is_eager {
-            body_flags |= SymbolFlags::INNER;
-        } else {
+        let body_flags = flags.without(SymbolFlags::EXPORTED) | SymbolFlags::INNER;
+        if !is_eager {
             self.offers.set_lazy([name.clone()]);
         }
         let mut there = None;
@@ -323,11 +325,10 @@ impl<'a> Batch<'a> {
                 vec![(body, Some(Counting { iterations: *iterations })), (hot.body, None)]
             }
         };
-        let inner = if *kind == Kind::Eager { SymbolFlags::INNER } else { SymbolFlags::NONE };
         for (symbol, counting) in tiers {
             let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
             let input = Arc::new(input.with_types(&ty));
-            let symbols = vec![(symbol, SymbolFlags::CALLABLE | inner)];
+            let symbols = vec![(symbol, SymbolFlags::CALLABLE | SymbolFlags::INNER)];
             // A pin keeps the first input: that is the body.
             pin.put(&input, id);
             self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));

@@ -1,4 +1,4 @@
-//! The symbols of what programs declare: global variables and types.
+//! The symbols of declarations: of global variables and types of programs, and of re-exports.
 //!
 //! A function is removed by its symbol: by name, with its tracker, with its dylib. So that a declaration is removed by the same rules, it has a symbol as well, which
 //! has no address and which no program can name.
@@ -6,8 +6,9 @@
 //! ```text
 //!   global count::Int64 = 0   ──► `7#count#global`      7: the number of the declaration
 //!   struct Point x end        ──► `2#Point#type`        2: the count of the homonym (`type_names.rs`)
+//!   reexport(&shapes, …)      ──► `8#shapes#reexport`   (`exports.rs`)
 //!
-//!   symbol loses its name ──► the scope of the dylib forgets the variable, or the dylib its type
+//!   symbol loses its name ──► the dylib forgets the variable, type or re-export
 //! ```
 //!
 //! A declaration that takes the place of another one of its dylib takes the other's symbol out in the same step. Programs keep what they have.
@@ -27,8 +28,11 @@ const GLOBAL: &str = "#global";
 /// The end of a type's symbol.
 const TYPE: &str = "#type";
 
+/// The end of a re-export's symbol.
+const REEXPORT: &str = "#reexport";
+
 /// The ends of the symbols.
-pub(super) const DECLARED: [&str; 2] = [GLOBAL, TYPE];
+pub(super) const DECLARED: [&str; 3] = [GLOBAL, TYPE, REEXPORT];
 
 /// The text of a variable's symbol.
 pub(super) fn variable_symbol(name: &str, number: u64) -> String {
@@ -38,6 +42,11 @@ pub(super) fn variable_symbol(name: &str, number: u64) -> String {
 /// The text of a type's symbol.
 pub(super) fn type_symbol(name: &str, count: u32) -> String {
     format!("{count}#{name}{TYPE}")
+}
+
+/// The text of the symbol of a re-export of a dylib.
+pub(super) fn reexport_symbol(dylib: &str, number: u64) -> String {
+    format!("{number}#{dylib}{REEXPORT}")
 }
 
 /// The number and the name in a symbol with this end.
@@ -57,6 +66,8 @@ impl Session {
                 variables.extend(self.scope(dylib).and_then(|scope| scope.forget_variable(name, symbol)));
             } else if let Some((count, name)) = parts(&text, TYPE) {
                 types.extend(self.inner.types.forget(dylib, name, count));
+            } else if text.ends_with(REEXPORT) {
+                self.inner.owners.end_reexport(dylib, symbol);
             }
         }
         (variables, types)

@@ -106,9 +106,13 @@ impl Dylib {
         if self.is_shared(module) {
             bind_calls(module, &own);
         }
+        if replace {
+            self.check_aliases(module, &own)?;
+        }
         let bindings = Arc::new(with_own(definitions.bindings.clone(), module, &own, self.linking.id()));
         let mut new = Batch::new(self, replace);
         new.uses = names;
+        new.uses.iter_mut().for_each(|named| named.is_hidden = manner.is_hidden);
         if self.is_shared(module) {
             new.add_types(DeclaredTypes::of(&module.cx));
         }
@@ -144,7 +148,7 @@ impl Dylib {
 
     /// Brings a batch into force and recompiles `hits`, the functions that depend on its definitions. Then looks up the symbols in
     /// `starts`, which compiles them. `None` if the batch has to be prepared again.
-    fn bring_into_force(
+    pub(super) fn bring_into_force(
         &self,
         mut new: Batch<'_>,
         hits: Vec<Hit>,
@@ -167,6 +171,14 @@ impl Dylib {
         }
         self.session.recompile_callers(elsewhere, &mut redefined);
         Ok(Some(redefined))
+    }
+
+    /// Refuses to replace what leads to a function of another name: callers have the cell of that.
+    fn check_aliases(&self, module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
+        let Some(scope) = self.session.scope(self.linking.id()) else { return Ok(()) };
+        let mut symbols = own.iter().map(|&id| module[id].symbol(&module.cx));
+        let is_alias = |name: &String| scope.is_alias(name) && self.session.defines(self.linking.id(), name);
+        symbols.find(is_alias).map_or(Ok(()), |name| Err(SessionError::IsAlias { name }))
     }
 
     /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.

@@ -69,6 +69,7 @@ pub struct Definitions {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Manner {
     pub(crate) is_weak: bool,
+    pub(crate) is_hidden: bool,
     pub(crate) is_inlinable: bool,
     /// Whether all are compiled together.
     pub(crate) is_whole: bool,
@@ -145,6 +146,13 @@ impl Definitions {
     /// Other definitions of their names override them, until their first lookup.
     pub fn weak(mut self) -> Self {
         self.manner.is_weak = true;
+        self
+    }
+
+    /// Other dylibs do not see them: not by static calls, and not by look-ups. A dynamic call of a function value reaches its hidden methods as well. A name of which a dylib
+    /// has hidden methods alone means nothing in the dylibs that are linked to it, which may have functions of their own by it.
+    pub fn hidden(mut self) -> Self {
+        self.manner.is_hidden = true;
         self
     }
 

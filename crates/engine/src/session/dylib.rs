@@ -7,7 +7,10 @@ use std::sync::{Arc, Weak};
 use brolga_ir::function_name::BASE;
 use brolga_ir::{Module, Type};
 use brolga_jit::CellOwner;
-use brolga_linking::{Dependants, Link, Lookup, Need, OnDrop, Symbol, SymbolFlags, SymbolRef, Until, Want};
+use brolga_linking::{
+    Dependants, DylibId, Link, Lookup, LookupKind, Need, OnDrop, Priority, Sees, Symbol, SymbolFlags,
+    SymbolRef, Until, Want,
+};
 
 use super::error::SessionError;
 use super::function::{Function, Request, answer};
@@ -56,6 +59,13 @@ pub struct Method {
     pub symbol: String,
     /// The type of its result; none for a low function, and for one with types of another context.
     pub result: Option<String>,
+}
+
+/// What a name means in a dylib.
+struct Meant {
+    symbol: SymbolRef,
+    /// The dylib that has it, if it is re-exported; else the first one in the link order that has it.
+    at: Option<DylibId>,
 }
 
 /// A handle that does not keep the session: for what the session itself keeps.
@@ -175,10 +185,10 @@ impl Dylib {
         {
             return Ok(function);
         }
-        let symbol = self.symbol(name)?;
-        match self.ready(symbol.symbol()) {
+        let meant = self.meaning(name)?;
+        match self.ready(meant.symbol.symbol()).filter(|_| meant.at.is_none()) {
             Some(function) => Ok(function),
-            None => self.ask(name, symbol.symbol()).wait(),
+            None => self.ask(name, &meant).wait(),
         }
     }
 
@@ -200,15 +210,25 @@ impl Dylib {
 
     /// Asks for a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
-        match self.symbol(name).map(|symbol| (self.ready(symbol.symbol()), symbol)) {
+        let known = |meant: &Meant| self.ready(meant.symbol.symbol()).filter(|_| meant.at.is_none());
+        match self.meaning(name).map(|meant| (known(&meant), meant)) {
             Err(error) => Request::known(name, &self.session, Err(error)),
             Ok((Some(function), _)) => Request::known(name, &self.session, Ok(function)),
-            Ok((None, symbol)) => self.ask(name, symbol.symbol()),
+            Ok((None, meant)) => self.ask(name, &meant),
         }
     }
 
-    fn ask(&self, name: &str, symbol: Symbol) -> Request {
-        Request::asked(name, &self.session, self.linking.lookup([symbol]))
+    fn ask(&self, name: &str, meant: &Meant) -> Request {
+        let symbols = [meant.symbol.symbol()];
+        let lookup = match meant.at {
+            None => self.linking.lookup(symbols),
+            Some(dylib) => {
+                let (order, kind) = (vec![Link { dylib, sees: Sees::Exported }], LookupKind::Dynamic);
+                let linking = self.session.linking();
+                linking.lookup_with(order, linking::required(symbols), Until::Ready, kind, Priority::Blocking)
+            }
+        };
+        Request::asked(name, &self.session, lookup)
     }
 
     /// A function of this dylib that is ready and still where it was found, if no other dylib is before this one in the link order. Takes no lock of the session,
@@ -223,40 +243,43 @@ impl Dylib {
         is_ready.then(|| Function::new(function))
     }
 
-    /// The symbol that a name means.
-    fn symbol(&self, name: &str) -> Result<SymbolRef, SessionError> {
+    /// What a name means.
+    fn meaning(&self, name: &str) -> Result<Meant, SessionError> {
         let (linking, inner) = (self.session.linking(), &self.session.inner);
-        let order = || inner.owners.order(self.linking.id());
+        let order = |name: &str| inner.owners.order(self.linking.id(), name);
+        let order: &dyn Fn(&str) -> Vec<DylibId> = &order;
+        let along_links = |symbol| Ok(Meant { symbol, at: None });
         let meant = if name.contains('(') { inner.types.symbol(order, name) } else { None };
         let name = meant.as_deref().unwrap_or(name);
         if let Some(symbol) = linking.names().find(name)
             && self.linking.ready(symbol).is_some()
             && let Some(held) = linking.names().hold_symbol(symbol)
         {
-            return Ok(held);
+            return along_links(held);
         }
         if let Some(held) = self.only_method(name) {
-            return Ok(held);
+            return along_links(held);
         }
-        let links = self.linking.links()?;
-        for link in &links {
-            let Some(scope) = self.session.scope(link.dylib) else { continue };
-            let mut methods = scope.symbols(name);
-            methods.retain(|method| self.session.defines(link.dylib, method));
+        let view = self.view(None)?;
+        for seen in view.of(name).iter() {
+            let mut methods = seen.symbols(name);
+            methods.retain(|method| self.session.defines(seen.dylib, method));
             if methods.len() > 1 {
                 // Methods for former types have another name now.
                 methods.retain(|method| inner.types.is_meant(order, method));
             }
             match methods.as_slice() {
                 [] => {}
-                [only] => return Ok(linking.symbol(only)),
+                [only] => {
+                    return Ok(Meant { symbol: linking.symbol(only), at: view.re_exported(only) });
+                }
                 several => {
                     let methods = several.iter().map(ToString::to_string).collect();
                     return Err(SessionError::Ambiguous { name: name.to_owned(), methods });
                 }
             }
         }
-        Ok(linking.symbol(name))
+        Ok(Meant { symbol: linking.symbol(name), at: view.re_exported(name) })
     }
 
     /// The symbol of the only method with a bare name, if it is ready in this dylib and this is the first one of its link order. Takes no lock of the linking model.
@@ -296,7 +319,10 @@ impl Dylib {
     }
 
     /// The answer of a look-up, unless the thread would have to wait for it where it must not.
-    fn answer(&self, lookup: linking::Lookup<Native>) -> Result<linking::Answer<Native>, SessionError> {
+    pub(super) fn answer(
+        &self,
+        lookup: linking::Lookup<Native>,
+    ) -> Result<linking::Answer<Native>, SessionError> {
         answer(self.session.runtime(), lookup)
     }
 
@@ -334,38 +360,36 @@ impl Dylib {
     /// The dylib is closed.
     pub fn methods(&self) -> Result<Vec<Method>, SessionError> {
         let library = self.session.inner.library.id();
-        let mut links = self.linking.links()?;
-        links.retain(|link| Some(link.dylib) != library);
         let mut found: BTreeMap<Arc<str>, Method> = BTreeMap::new();
-        for scope in self.session.scopes(&links) {
-            for (name, symbol, result) in scope.functions() {
-                let method = || Method { name, symbol: symbol.to_string(), result };
-                found.entry(symbol.clone()).or_insert_with(method);
+        let view = self.view(None)?;
+        for seen in view.dylibs().iter().filter(|seen| Some(seen.dylib) != library) {
+            for (name, symbol, result) in seen.scope().functions() {
+                if self.session.defines(seen.dylib, &symbol)
+                    && seen.has(&symbol)
+                    && view.sees(seen.dylib, &name)
+                {
+                    let method = || Method { name, symbol: symbol.to_string(), result };
+                    found.entry(symbol.clone()).or_insert_with(method);
+                }
             }
         }
-        let mut methods = Vec::with_capacity(found.len());
-        for method in found.into_values() {
-            let symbol = self.session.linking().symbol(&method.symbol);
-            if self.is_known(symbol.symbol(), &links)? {
-                methods.push(method);
-            }
-        }
+        let mut methods: Vec<Method> = found.into_values().collect();
         methods.sort_by(|a, b| (&a.name, &a.symbol).cmp(&(&b.name, &b.symbol)));
         Ok(methods)
     }
 
     /// The functions that the dylib sees, or may see of the prelude, by module and name.
     pub(super) fn function_names(&self) -> Result<Vec<(String, String)>, SessionError> {
-        let scopes = self.session.scopes(&self.linking.links()?);
+        let view = self.view(None)?;
         let of_base = prelude::names().map(|name| (BASE.to_owned(), name.to_owned()));
-        Ok(scopes.iter().flat_map(|scope| scope.names()).chain(of_base).collect())
+        Ok(view.dylibs().iter().flat_map(|seen| seen.scope().names()).chain(of_base).collect())
     }
 
     /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
-        let scopes = self.seen(&self.linking.links()?, None);
+        let (view, cx) = (self.view(None)?, self.session.context());
         let is_defined = |dylib, symbol: &str| self.session.defines(dylib, symbol);
-        Ok(declared(&scopes, function, self.session.context(), &is_defined))
+        Ok(declared(&view.of_function(cx, function), function, cx, &is_defined))
     }
 
     /// Takes functions, C symbols, and the global variables and types that the dylib has declared out by their names, all or none. Code goes when its last name is gone and nothing
@@ -406,7 +430,7 @@ impl Dylib {
 
     /// The symbol of what is removed by a name: of a declaration if nothing is defined by it.
     fn removable(&self, name: &str) -> Result<SymbolRef, SessionError> {
-        let symbol = self.symbol(name)?;
+        let symbol = self.meaning(name)?.symbol;
         match self.session.linking().is_defined(self.linking.label(symbol.symbol())) {
             true => Ok(symbol),
             false => Ok(self.declaration(name).unwrap_or(symbol)),

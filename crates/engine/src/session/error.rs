@@ -26,6 +26,18 @@ pub enum SessionError {
         /// The name.
         name: String,
     },
+    /// The name leads to a function of another name, and cannot be redefined.
+    #[error("`{name}` is an alias: remove it, and define it then")]
+    IsAlias {
+        /// The symbol.
+        name: String,
+    },
+    /// A dylib re-exports nothing of another one.
+    #[error("nothing of `{dylib}` is re-exported here")]
+    NotReexported {
+        /// The other dylib.
+        dylib: String,
+    },
     /// The promise of functions was not kept.
     #[error(transparent)]
     Promise(Arc<dyn std::error::Error + Send + Sync>),

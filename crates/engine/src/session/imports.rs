@@ -29,10 +29,11 @@ use brolga_opt::guessed;
 use brolga_opt::lower::is_julia_function;
 use rustc_hash::FxHashSet;
 
+use super::link_orders::View;
 use super::names_in::{Bindings, functions_in, variables};
 use super::offer::Offer;
 use super::reach::{DynamicCall, Reach, may_reach, reach};
-use super::scope::{IsDefined, Seen, SessionMethod, Visible, called, first_of, methods_in};
+use super::scope::{IsDefined, SessionMethod, Visible, called, first_of, methods_in};
 
 /// The methods of a function object that are imported.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -78,9 +79,9 @@ type FindMethods<'a> = &'a dyn Fn(&Context, Type, Option<Type>) -> Vec<SessionMe
 /// The dylibs that are visible when a dylib imports functions, from it and from the dylibs that the functions belong to.
 pub(crate) struct Importer<'a> {
     pub(crate) dylib: DylibId,
-    pub(crate) scopes: Vec<Seen<'a>>,
+    pub(crate) view: View<'a>,
     /// The dylibs that are visible from another one.
-    pub(crate) seen_by: &'a dyn Fn(DylibId) -> Vec<Seen<'a>>,
+    pub(crate) view_of: &'a dyn Fn(DylibId) -> View<'a>,
     /// Whether a symbol is defined in a dylib.
     pub(crate) is_defined: IsDefined<'a>,
     /// Where the calls of a program that is compiled again go.
@@ -96,7 +97,7 @@ struct Import<'a> {
     /// Functions of the module that have not been looked at.
     pending: Vec<FuncId>,
     done: FxHashSet<Sought>,
-    homes: BTreeMap<DylibId, Vec<Seen<'a>>>,
+    homes: BTreeMap<DylibId, View<'a>>,
     /// The dylibs of what was added.
     bindings: Bindings,
 }
@@ -141,7 +142,8 @@ impl<'a> Importer<'a> {
     /// Adds the methods that are sought and are not there.
     fn add(&self, module: &mut Module, sought: &Sought, import: &mut Import<'a>) {
         let methods = (sought.function(), sought.first(module));
-        let visible = methods_in(&self.scopes, methods, self.is_defined, self.bindings);
+        let scopes = self.view.of_function(&module.cx, methods.0);
+        let visible = methods_in(&scopes, methods, self.is_defined, self.bindings);
         if self.is_open(module, import.own, sought, &visible) {
             module.note_open(sought.function());
         }
@@ -160,7 +162,7 @@ impl<'a> Importer<'a> {
                 continue;
             }
             let has_body = func.blocks().next().is_some() && {
-                let home = import.homes.entry(dylib).or_insert_with(|| (self.seen_by)(dylib));
+                let home = import.homes.entry(dylib).or_insert_with(|| (self.view_of)(dylib));
                 self.means_the_same(module, import.own, &offer, (dylib, home))
             };
             let func = if has_body { Func::clone(func) } else { func.declaration() };
@@ -214,7 +216,7 @@ impl<'a> Importer<'a> {
         module: &Module,
         own: usize,
         offer: &Offer,
-        (dylib, home): (DylibId, &[Seen<'_>]),
+        (dylib, home): (DylibId, &View<'_>),
     ) -> bool {
         let func = &offer.func;
         let is_known = |(_, foreign): (_, &ForeignData)| {
@@ -234,7 +236,8 @@ impl<'a> Importer<'a> {
             && func.callees().all(|(_, callee)| match callee {
                 CalleeData::Method { function, args, .. } => {
                     let methods = (*function, first_of(module, args));
-                    let visible = methods_in(home, methods, self.is_defined, &offer.bindings);
+                    let scopes = home.of_function(&module.cx, *function);
+                    let visible = methods_in(&scopes, methods, self.is_defined, &offer.bindings);
                     self.target(module, own, *function, args)
                         == most_specific(visible, module, *function, args)
                 }
@@ -251,7 +254,8 @@ impl<'a> Importer<'a> {
         args: &[Type],
     ) -> Option<(DylibId, Arc<str>)> {
         let methods = (function, first_of(module, args));
-        let mut visible = methods_in(&self.scopes, methods, self.is_defined, self.bindings);
+        let scopes = self.view.of_function(&module.cx, function);
+        let mut visible = methods_in(&scopes, methods, self.is_defined, self.bindings);
         for &id in module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own) {
             let (func, dylib) = (&module[id], self.dylib);
             let offer = Offer::declaration(&module.cx, func);

@@ -68,17 +68,22 @@ impl SecondTier {
 }
 
 /// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. The later of the two, the body
-/// or the cell, does so.
+/// or the cell, does so. Code of a lazy function comes into its cell when it is called.
 pub(crate) fn provide(
     shared: &Shared,
     session: &linking::Session<Native>,
-    function: Label,
+    (function, body): (Label, Symbol),
     program: &Origin,
     code: Target,
 ) {
-    let owner = session.leads_to(function).and_then(|identity| shared.cells.owner(function, identity));
-    // A cell that does not take it has been superseded or is of another type.
-    owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
+    let Some(identity) = session.leads_to(function) else { return };
+    let cell = shared.placed.at(identity).and_then(Place::function);
+    if cell.is_some_and(|cell| cell.body == Some(Label { symbol: body, ..function }))
+        && let Some(owner) = shared.cells.owner(function, identity)
+    {
+        // A cell that does not take it has been superseded or is of another type.
+        owner.provide(program, code);
+    }
 }
 
 /// The promise of a cell.
@@ -137,7 +142,7 @@ impl MaterializationUnit<Native> for Stub {
         if let Some((code, target)) =
             code.and_then(|code| Some((code.program, code.unit.target(&code.symbol)?)))
         {
-            provide(&shared, &session, label, &code, target);
+            provide(&shared, &session, (label, self.body), &code, target);
         }
         let again: Box<dyn MaterializationUnit<Native>> = self;
         let _ = resolved.emit_or_again([body.into()], again);

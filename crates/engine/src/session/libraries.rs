@@ -67,7 +67,7 @@ impl Dylib {
         let change = Change::c_symbol(self.linking.label(symbol.symbol()), name);
         let (mut hits, _) = self.session.inner.edges.hit(&[change]);
         let owners = &self.session.inner.owners;
-        hits.retain(|hit| owners.order(hit.label.dylib).contains(&self.linking.id()));
+        hits.retain(|hit| owners.order(hit.label.dylib, name).contains(&self.linking.id()));
         let mut redefined = Redefined::default();
         self.session.recompile_callers(hits, &mut redefined);
         Ok(redefined)

@@ -101,6 +101,7 @@ mod detached;
 mod dylib;
 mod error;
 mod evaluator;
+mod exports;
 mod function;
 mod host;
 mod imports;
@@ -109,6 +110,7 @@ mod invalidation;
 mod lazy;
 mod libraries;
 mod library;
+mod link_orders;
 mod method_table;
 mod names_in;
 mod needs;
@@ -139,7 +141,7 @@ use brolga_ir::Context;
 use brolga_ir::doors::Door;
 use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
 pub use brolga_linking as linking;
-use brolga_linking::{Dependants, DylibId, Label, Link};
+use brolga_linking::{Dependants, DylibId, Label};
 use brolga_runtime::{Doors, Runtime};
 pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
@@ -151,6 +153,7 @@ pub use error::SessionError;
 pub use evaluator::Evaluator;
 pub use function::{Function, Request};
 pub use invalidation::Invalidated;
+pub use link_orders::Exports;
 pub use package::{OpenedPackage, PackageBuild, PackageImage};
 pub use promise::Signature;
 pub use target::{Code, Native};
@@ -563,12 +566,6 @@ impl Session {
     fn defines(&self, dylib: DylibId, symbol: &str) -> bool {
         let linking = self.linking();
         linking.names().find(symbol).is_some_and(|symbol| linking.is_defined(Label { dylib, symbol }))
-    }
-
-    /// The scopes of dylibs, in this order.
-    fn scopes(&self, links: &[Link]) -> Vec<Arc<Scope>> {
-        let homes = lock(&self.inner.homes);
-        links.iter().filter_map(|link| Some(homes.get(&link.dylib)?.scope.clone())).collect()
     }
 }
 

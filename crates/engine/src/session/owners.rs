@@ -25,6 +25,9 @@
 //! So the order of definitions matters in one case: a name that a program mentions before a dylib to which it is linked defines it. The
 //! program means the function that is then defined, unless a dylib without that link has mentioned the name with it.
 //!
+//! A dylib that re-exports a name of another one counts as if that one came after it in each link order (`link_orders.rs`). A function with hidden methods alone is
+//! its owner's: for all others its name has no owner there.
+//!
 //! The library is one for all: a method that a dylib adds to a function of Base is seen by all dylibs.
 //!
 //! **Locks**: the lock of the table, then the one of the context's names.
@@ -32,14 +35,17 @@
 //! Cost: a look-up for each name of a function in a text that is read. An entry for each name that a defined program defines or mentions; entries with one
 //! function whose name no program has any more are dropped when the table has twice the size that the last sweep left.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use brolga_ir::Context;
-use brolga_ir::function_name::is_library;
-use brolga_linking::DylibId;
+use brolga_ir::function_name::{MAIN, is_library};
+use brolga_linking::machine::GeneratorId;
+use brolga_linking::{DylibId, Symbol};
 use smallvec::SmallVec;
 
+use super::link_orders::{LinkOrders, Reexport};
 use super::sync::lock;
 
 /// With fewer names the table is not swept.
@@ -55,8 +61,7 @@ pub(crate) struct Owners {
 struct Table {
     /// The functions by the path of their module and their name, in the order of their homonyms.
     functions: BTreeMap<Box<str>, BTreeMap<Box<str>, Homonyms>>,
-    /// The link order of each dylib, itself first.
-    orders: BTreeMap<DylibId, Vec<DylibId>>,
+    orders: LinkOrders,
     /// How many names there are.
     count: usize,
     /// At how many names those that no program has any more are dropped.
@@ -70,6 +75,8 @@ type Homonyms = SmallVec<[Homonym; 1]>;
 #[derive(Default)]
 struct Homonym {
     owner: Option<DylibId>,
+    /// Whether only its owner means it by the name: it has hidden methods alone.
+    is_hidden: bool,
     /// The dylibs whose programs have used it, each once.
     users: SmallVec<[DylibId; 1]>,
 }
@@ -98,11 +105,18 @@ pub(crate) struct NameUse {
     pub(crate) name: Box<str>,
     pub(crate) what: Use,
     pub(crate) count: u32,
+    /// Whether the methods that it has are hidden.
+    pub(crate) is_hidden: bool,
+}
+
+/// How a function is spelled: `f`, `A.g`.
+fn spelled<'n>(module: &str, name: &'n str) -> Cow<'n, str> {
+    if module == MAIN { Cow::Borrowed(name) } else { Cow::Owned(format!("{module}.{name}")) }
 }
 
 impl Table {
-    fn sees(&self, dylib: DylibId, other: DylibId) -> bool {
-        dylib == other || self.orders.get(&dylib).is_some_and(|order| order.contains(&other))
+    fn sees(&self, dylib: DylibId, other: DylibId, name: &str) -> bool {
+        dylib == other || self.orders.of(dylib, name).contains(&other)
     }
 
     fn homonyms(&self, module: &str, name: &str) -> &[Homonym] {
@@ -111,13 +125,16 @@ impl Table {
 
     /// The function that a name means in a dylib; the number after the last one for a new function.
     fn find(&self, dylib: DylibId, module: &str, name: &str) -> usize {
-        let homonyms = self.homonyms(module, name);
-        let order = self.orders.get(&dylib).map_or(&[] as &[DylibId], |order| order);
-        let owned = order.iter().find_map(|id| homonyms.iter().position(|known| known.owner == Some(*id)));
+        let (homonyms, spelled) = (self.homonyms(module, name), spelled(module, name));
+        let is_of =
+            |known: &Homonym, id: DylibId| known.owner == Some(id) && (id == dylib || !known.is_hidden);
+        let order = self.orders.of(dylib, &spelled).into_iter();
+        let owned = order.filter_map(|id| homonyms.iter().position(|known| is_of(known, id))).next();
         let free = |is: &dyn Fn(&Homonym) -> bool| {
             homonyms.iter().position(|known| known.owner.is_none() && is(known))
         };
-        let is_related = |user: &DylibId| self.sees(*user, dylib) || self.sees(dylib, *user);
+        let is_related =
+            |user: &DylibId| self.sees(*user, dylib, &spelled) || self.sees(dylib, *user, &spelled);
         owned
             .or_else(|| free(&|known| known.users.contains(&dylib)))
             .or_else(|| free(&|known| known.users.iter().all(is_related)))
@@ -127,8 +144,9 @@ impl Table {
     /// The function that a name means in a program that uses it like this; the number after the last one for a new function.
     fn meaning(&self, dylib: DylibId, module: &str, name: &str, what: Use) -> usize {
         let (at, homonyms) = (self.find(dylib, module, name), self.homonyms(module, name));
+        let spelled = spelled(module, name);
         let is_shared = |known: &Homonym| {
-            known.owner.is_none() && !known.users.iter().all(|user| self.sees(*user, dylib))
+            known.owner.is_none() && !known.users.iter().all(|user| self.sees(*user, dylib, &spelled))
         };
         match what {
             Use::Defines if homonyms.get(at).is_some_and(is_shared) => homonyms.len(),
@@ -143,7 +161,9 @@ impl Table {
         homonyms.resize_with(homonyms.len().max(at + 1), Homonym::default);
         homonyms[at].add_user(dylib);
         if named.what == Use::Defines && !is_library(&named.module) {
-            homonyms[at].owner.get_or_insert(dylib);
+            let homonym = &mut homonyms[at];
+            homonym.is_hidden = named.is_hidden && (homonym.owner.is_none() || homonym.is_hidden);
+            homonym.owner.get_or_insert(dylib);
         }
     }
 
@@ -157,14 +177,42 @@ impl Table {
 impl Owners {
     /// Sets the link order of a dylib.
     pub(crate) fn set_order(&self, dylib: DylibId, order: impl IntoIterator<Item = DylibId>) {
-        let all: Vec<DylibId> =
-            std::iter::once(dylib).chain(order.into_iter().filter(|id| *id != dylib)).collect();
-        lock(&self.table).orders.insert(dylib, all);
+        lock(&self.table).orders.set(dylib, order);
     }
 
-    /// The link order of a dylib, itself first.
-    pub(crate) fn order(&self, dylib: DylibId) -> Vec<DylibId> {
-        lock(&self.table).orders.get(&dylib).map_or_else(|| vec![dylib], Clone::clone)
+    /// Notes a re-export of a dylib.
+    pub(super) fn reexport(&self, dylib: DylibId, reexport: Reexport) {
+        lock(&self.table).orders.add_reexport(dylib, reexport);
+    }
+
+    /// Ends the re-export with this symbol.
+    pub(super) fn end_reexport(&self, dylib: DylibId, symbol: Symbol) {
+        lock(&self.table).orders.remove_reexport(dylib, symbol);
+    }
+
+    /// The symbols and generators of what a dylib re-exports of another one.
+    pub(super) fn reexports(&self, dylib: DylibId, from: DylibId) -> Vec<(Symbol, GeneratorId)> {
+        lock(&self.table).orders.reexports(dylib, from)
+    }
+
+    /// Whether a dylib re-exports anything.
+    pub(super) fn has_reexports(&self) -> bool {
+        lock(&self.table).orders.has_reexports()
+    }
+
+    /// The dylibs in which a dylib looks for a name, itself first.
+    pub(crate) fn order(&self, dylib: DylibId, name: &str) -> Vec<DylibId> {
+        lock(&self.table).orders.of(dylib, name)
+    }
+
+    /// The dylibs in which a name is looked for along a link order.
+    pub(super) fn along(&self, links: &[DylibId], name: &str) -> Vec<DylibId> {
+        lock(&self.table).orders.along(links, name)
+    }
+
+    /// The dylibs in which some name is looked for along a link order.
+    pub(super) fn reached(&self, links: &[DylibId]) -> Vec<DylibId> {
+        lock(&self.table).orders.reached(links)
     }
 
     /// The function that a name means in a program that uses it like this: the count of the homonym.
@@ -176,7 +224,7 @@ impl Owners {
     pub(crate) fn mean(&self, dylib: DylibId, names: &[NameUse]) -> bool {
         let table = lock(&self.table);
         let is_meant = |named: &NameUse| {
-            let NameUse { module, name, what, count } = named;
+            let NameUse { module, name, what, count, .. } = named;
             is_library(module) || table.meaning(dylib, module, name, *what) == *count as usize
         };
         names.iter().all(is_meant)
@@ -200,7 +248,7 @@ impl Owners {
     /// Removes a closed dylib from the table. Its functions have no methods, and the dylib that defines one next becomes its owner.
     pub(crate) fn forget(&self, dylib: DylibId) {
         let mut table = lock(&self.table);
-        table.orders.remove(&dylib);
+        table.orders.forget(dylib);
         for homonym in table.functions.values_mut().flat_map(BTreeMap::values_mut).flatten() {
             homonym.owner = homonym.owner.filter(|owner| *owner != dylib);
             homonym.users.retain(|user| *user != dylib);

@@ -233,14 +233,15 @@ impl PackageBuild {
         library: &Dylib,
         declared: &mut Vec<Declaration>,
     ) -> Result<Vec<(String, String)>, SessionError> {
-        let scopes = session.scopes(&[library.linking.all()]);
-        let functions = scopes.iter().flat_map(|scope| scope.functions());
-        let used: Vec<String> = functions
+        let scope = session.scope(library.linking.id()).unwrap_or_default();
+        let used: Vec<String> = scope
+            .functions()
+            .into_iter()
             .map(|(_, symbol, _)| symbol.to_string())
             .filter(|symbol| self.is_wanted(symbol))
             .collect();
         let left_out = library.compile_all(&used)?;
-        for (module, name) in scopes.iter().flat_map(|scope| scope.names()) {
+        for (module, name) in scope.names() {
             let cx = session.context().view();
             let function = FunctionName::of(&cx.names, &module, &name);
             if let Some(methods) = library.declared(cx.types.function_named(function))? {

@@ -101,9 +101,13 @@ impl<'p> Prepared<'p> {
     /// Adds the cells and methods of all functions.
     pub(super) fn add_cells(&mut self, new: &mut Batch<'_>) {
         let weak = if self.manner.is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
-        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE | weak;
+        let exported = if self.manner.is_hidden { SymbolFlags::NONE } else { SymbolFlags::EXPORTED };
+        let flags = exported | SymbolFlags::CALLABLE | weak;
         for &id in &self.own {
             let name: Arc<str> = self.module[id].symbol(&self.module.cx).into();
+            if self.manner.is_hidden {
+                new.offers.set_hidden([name.clone()]);
+            }
             let body = match self.types.get(&id) {
                 Some(ty) => {
                     let (pin, calls) = (&self.pins[&id], self.manner.policy.interpreted);

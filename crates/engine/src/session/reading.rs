@@ -11,13 +11,14 @@ use brolga_ir::function_name::is_library;
 use brolga_ir::module::Global;
 use brolga_ir::text::Surroundings;
 use brolga_ir::{Context, FunctionName, Level, Module, Type, TypeKind, binary};
-use brolga_linking::{DylibId, Link};
+use brolga_linking::DylibId;
 
 use super::definitions::{Definitions, Manner};
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::imports::Importer;
 use super::invalidation::Imported;
+use super::link_orders::View;
 use super::names_in::{Bindings, functions_in};
 use super::owners::{NameUse, Use};
 use super::scope::{Scope, Seen, with_others};
@@ -30,18 +31,18 @@ use crate::program::{
 
 /// The other programs that are visible from a program.
 struct Others<'a> {
-    scopes: Vec<Arc<Scope>>,
+    view: View<'a>,
     cx: &'a Context,
 }
 
 impl Surroundings for Others<'_> {
     fn defines(&self, module: &str, name: &str) -> bool {
         let function = self.cx.types.function_named(FunctionName::of(&self.cx.names, module, name));
-        self.scopes.iter().any(|scope| scope.has(function))
+        self.view.of_function(self.cx, function).iter().any(|seen| seen.scope().has(function))
     }
 
     fn variable(&self, name: &str) -> Option<Global> {
-        let known = self.scopes.iter().find_map(|scope| scope.variable(name))?;
+        let known = self.view.of(name).iter().find_map(|seen| seen.scope().variable(name))?;
         known.cx.is_same(self.cx).then_some(known.declared)
     }
 }
@@ -68,7 +69,7 @@ impl Dylib {
     fn read_with(&self, name: &str, bytes: &[u8], callees: Callees) -> Result<Definitions, SessionError> {
         // Names that only the program holds are freed with it.
         let cx = &self.context();
-        let others = Others { scopes: self.session.scopes(&self.linking.links()?), cx };
+        let others = Others { view: self.view(None)?, cx };
         let (source, unit) = read_unit_in(name, bytes, cx, &others)?;
         let made = self.complete(unit.module)?;
         check_read(&source, &made.module, made.own, callees)?;
@@ -123,15 +124,6 @@ impl Dylib {
         self.import(module)
     }
 
-    /// The offers of the dylibs in a link order; its own with those that it is about to make, if any.
-    pub(super) fn seen<'a>(&self, links: &[Link], soon: Option<&'a Scope>) -> Vec<Seen<'a>> {
-        let seen = |link: &Link| {
-            let soon = soon.filter(|_| link.dylib == self.linking.id());
-            Some(Seen::new(link.dylib, self.session.scope(link.dylib)?, soon))
-        };
-        links.iter().filter_map(seen).collect()
-    }
-
     /// Adds to a module what it lacks and the dylib sees, with the definitions that the dylib is about to make, if any ([`Importer::import`]).
     pub(super) fn import_into(
         &self,
@@ -139,12 +131,8 @@ impl Dylib {
         soon: Option<&Scope>,
         bindings: &Bindings,
     ) -> Result<(BTreeSet<Type>, Bindings), SessionError> {
-        let links = self.linking.links()?;
-        let seen_by = |id| {
-            let links = self.session.home(id).and_then(|home| home.links().ok());
-            self.seen(&links.unwrap_or_default(), soon)
-        };
-        let (dylib, scopes) = (self.linking.id(), self.seen(&links, soon));
+        let (dylib, view) = (self.linking.id(), self.view(soon)?);
+        let view_of = |id| self.session.view_of(id, soon.map(|soon| (dylib, soon)));
         let is_defined = |at: DylibId, symbol: &str| {
             at == dylib && soon.is_some_and(|soon| soon.knows(symbol)) || self.session.defines(at, symbol)
         };
@@ -158,14 +146,15 @@ impl Dylib {
             // This one may be about to define its first.
             users.retain(|id| *id != dylib);
             let seen = users.into_iter().chain([dylib]).filter(|id| Some(*id) != library);
-            let seen = seen
-                .filter_map(|id| Some(Seen::new(id, self.session.scope(id)?, soon.filter(|_| id == dylib))));
+            let seen = seen.filter_map(|id| {
+                Some(Seen::new(id, self.session.scope(id)?, true, soon.filter(|_| id == dylib)))
+            });
             seen.flat_map(|seen| seen.methods(function, first))
                 .filter(|method| is_defined(method.dylib, &method.symbol))
                 .collect()
         };
         let is_defined = &is_defined;
-        Ok(Importer { dylib, scopes, seen_by: &seen_by, is_defined, bindings, methods: &methods }
+        Ok(Importer { dylib, view, view_of: &view_of, is_defined, bindings, methods: &methods }
             .import(module))
     }
 
@@ -284,7 +273,13 @@ pub(super) fn uses(module: &Module, own: usize) -> Vec<NameUse> {
         let (path, name) = (names.text(function.module), names.text(function.name).into());
         let what = if defined.contains(ty) { Use::Defines } else { Use::Mentions };
         let is_noted = what == Use::Defines || !is_library(path);
-        is_noted.then(|| NameUse { module: path.into(), name, what, count: names.count(function.name) })
+        is_noted.then(|| NameUse {
+            module: path.into(),
+            name,
+            what,
+            count: names.count(function.name),
+            is_hidden: false,
+        })
     };
     all.iter().filter_map(named).collect()
 }

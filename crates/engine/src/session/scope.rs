@@ -56,6 +56,10 @@ struct Offers {
     methods: BTreeMap<Type, MethodSet>,
     /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
+    /// The symbols of hidden functions: other dylibs do not see them.
+    hidden: BTreeSet<Arc<str>>,
+    /// The symbols that lead to functions of other names.
+    aliases: BTreeSet<Arc<str>>,
     /// The variables, by name: of several declarations the last one.
     variables: BTreeMap<Box<str>, Variable>,
     /// At how many symbols those that were removed are dropped.
@@ -84,7 +88,9 @@ impl Offers {
             dropped.extend(methods.remove(&gone));
             !methods.is_empty()
         });
-        self.lazy.retain(|symbol| !gone.contains(symbol));
+        for symbols in [&mut self.lazy, &mut self.hidden, &mut self.aliases] {
+            symbols.retain(|symbol| !gone.contains(symbol));
+        }
         dropped
     }
 }
@@ -128,6 +134,26 @@ impl Scope {
         lock(&self.offers).lazy.extend(symbols);
     }
 
+    /// Says which functions are hidden.
+    pub(crate) fn set_hidden(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
+        lock(&self.offers).hidden.extend(symbols);
+    }
+
+    /// Says which symbols lead to functions of other names.
+    pub(crate) fn set_aliases(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
+        lock(&self.offers).aliases.extend(symbols);
+    }
+
+    /// Whether other dylibs do not see the function of this symbol.
+    pub(crate) fn is_hidden(&self, symbol: &str) -> bool {
+        lock(&self.offers).hidden.contains(symbol)
+    }
+
+    /// Whether a symbol leads to a function of another name.
+    pub(crate) fn is_alias(&self, symbol: &str) -> bool {
+        lock(&self.offers).aliases.contains(symbol)
+    }
+
     /// The result type of a function, if its types belong to the session's context.
     pub(crate) fn result(&self, object: Type, symbol: &str) -> Option<Type> {
         let offers = lock(&self.offers);
@@ -153,10 +179,16 @@ impl Scope {
         }
         for (bare, symbols) in other.symbols {
             // The removed function may have been of another kind.
-            symbols.iter().for_each(|symbol| drop(offers.lazy.take(symbol)));
+            for symbol in &symbols {
+                offers.lazy.remove(symbol);
+                offers.hidden.remove(symbol);
+                offers.aliases.remove(symbol);
+            }
             offers.symbols.entry(bare).or_default().extend(symbols);
         }
         offers.lazy.extend(other.lazy);
+        offers.hidden.extend(other.hidden);
+        offers.aliases.extend(other.aliases);
         for (object, methods) in other.methods {
             offers.methods.entry(object).or_default().take_over(methods);
         }
@@ -247,16 +279,46 @@ impl Scope {
 pub(crate) type IsDefined<'a> = &'a dyn Fn(DylibId, &str) -> bool;
 
 /// The part of a dylib that a program sees.
+#[derive(Clone)]
 pub(crate) struct Seen<'a> {
-    dylib: DylibId,
+    pub(super) dylib: DylibId,
     scope: Arc<Scope>,
+    /// Whether the program is of this dylib, and sees what is hidden.
+    is_own: bool,
     /// The offers that the dylib is about to make.
     soon: Option<&'a Scope>,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn new(dylib: DylibId, scope: Arc<Scope>, soon: Option<&'a Scope>) -> Seen<'a> {
-        Seen { dylib, scope, soon }
+    pub(super) fn new(dylib: DylibId, scope: Arc<Scope>, is_own: bool, soon: Option<&'a Scope>) -> Seen<'a> {
+        Seen { dylib, scope, is_own, soon }
+    }
+
+    /// All that the dylib has offered.
+    pub(super) fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+
+    /// The methods of a function object that a call may reach if its first argument has the type `first` and that the program sees, each with its symbol.
+    fn visible(&self, function: Type, first: Option<Type>) -> BTreeMap<Arc<str>, Offer> {
+        let mut found = self.declarations(function, first);
+        if !self.is_own && !found.is_empty() {
+            let offers = lock(&self.scope.offers);
+            found.retain(|symbol, _| !offers.hidden.contains(symbol));
+        }
+        found
+    }
+
+    /// Whether the program sees the function with this symbol, if there is one.
+    pub(super) fn has(&self, symbol: &str) -> bool {
+        self.is_own || !self.scope.is_hidden(symbol)
+    }
+
+    /// The symbols of the functions with a bare name that the program sees.
+    pub(super) fn symbols(&self, bare: &str) -> SmallVec<[Arc<str>; 1]> {
+        let mut symbols = self.scope.symbols(bare);
+        symbols.retain(|symbol| self.has(symbol));
+        symbols
     }
 
     /// The methods of a function object that a call may reach if its first argument has the type `first`, each with its symbol.
@@ -326,7 +388,7 @@ pub(super) fn methods_in(
 ) -> BTreeMap<Arc<str>, Visible> {
     let mut found: BTreeMap<Arc<str>, Visible> = BTreeMap::new();
     for seen in scopes {
-        for (symbol, offer) in seen.declarations(function, first) {
+        for (symbol, offer) in seen.visible(function, first) {
             let is_bound = bindings.get(&symbol) == Some(&seen.dylib);
             if is_bound || !found.contains_key(&symbol) && is_defined(seen.dylib, &symbol) {
                 found.insert(symbol, Visible { dylib: seen.dylib, offer });

@@ -37,6 +37,9 @@ use smallvec::SmallVec;
 use super::owners::{NameUse, Owners, Use};
 use super::sync::lock;
 
+/// The dylibs in which a dylib looks for a name.
+type Order<'a> = &'a dyn Fn(&str) -> Vec<DylibId>;
+
 /// See the file's header.
 #[derive(Default)]
 pub(crate) struct TypeNames {
@@ -121,10 +124,10 @@ impl Known {
 }
 
 impl TypeNames {
-    /// What a name means in a dylib with this link order; none if it is a type of other dylibs only.
-    fn meaning(&self, order: impl Fn() -> Vec<DylibId>, name: &str) -> Option<u32> {
+    /// What a name means in a dylib that looks for names in this order; none if it is a type of other dylibs only.
+    fn meaning(&self, order: Order<'_>, name: &str) -> Option<u32> {
         match lock(&self.table).known.get(name) {
-            Some(known) => known.meaning(&order()).or_else(|| known.is_first_shared().then_some(0)),
+            Some(known) => known.meaning(&order(name)).or_else(|| known.is_first_shared().then_some(0)),
             None => Some(0),
         }
     }
@@ -155,16 +158,16 @@ impl TypeNames {
         known.later
     }
 
-    /// The declared types that the names do not mean in a dylib with this link order.
-    pub(crate) fn new_in(&self, order: &[DylibId], declared: &DeclaredTypes) -> Vec<NewType> {
+    /// The declared types that the names do not mean in a dylib that looks for names in this order.
+    pub(crate) fn new_in(&self, dylib: DylibId, order: Order<'_>, declared: &DeclaredTypes) -> Vec<NewType> {
         let table = lock(&self.table);
         let new = |(name, count): &(Box<str>, u32)| {
             let known = table.known.get(name);
             let is_there = || declared.cx.types.find_own(declared.cx.names.homonym(name, *count)).is_some();
-            if known.and_then(|known| known.meaning(order)) == Some(*count) || !is_there() {
+            if known.and_then(|known| known.meaning(&order(name))) == Some(*count) || !is_there() {
                 return None;
             }
-            let former = known.and_then(|known| known.own(*order.first()?)).map(|own| own.count);
+            let former = known.and_then(|known| known.own(dylib)).map(|own| own.count);
             Some(NewType { name: name.clone(), count: *count, former })
         };
         declared.names.iter().filter_map(new).collect()
@@ -219,19 +222,18 @@ impl TypeNames {
         Some(gone)
     }
 
-    /// A symbol with the counts of the types that its names mean in a dylib with this link order. None if the session has no types with counts.
-    pub(crate) fn symbol(&self, order: impl Fn() -> Vec<DylibId>, text: &str) -> Option<String> {
+    /// A symbol with the counts of the types that its names mean in a dylib that looks for names in this order. None if the session has no types with counts.
+    pub(crate) fn symbol(&self, order: Order<'_>, text: &str) -> Option<String> {
         let table = lock(&self.table);
         if !table.has_later {
             return None;
         }
-        let order = order();
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '!';
         let (mut symbol, mut rest) = (String::new(), text);
         while !rest.is_empty() {
             let (word, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
             symbol.push_str(word);
-            let count = table.known.get(word).and_then(|known| known.meaning(&order)).unwrap_or(0);
+            let count = table.known.get(word).and_then(|known| known.meaning(&order(word))).unwrap_or(0);
             // A function or a field may have the name as well.
             let is_type = !after.starts_with(['@', '(']) && !after.starts_with("::");
             if count > 0 && is_type {
@@ -245,7 +247,7 @@ impl TypeNames {
     }
 
     /// Whether the names of the types in a symbol mean these types.
-    pub(crate) fn is_meant(&self, order: impl Fn() -> Vec<DylibId>, symbol: &str) -> bool {
+    pub(crate) fn is_meant(&self, order: Order<'_>, symbol: &str) -> bool {
         let mut parts = symbol.split('@');
         let mut text = parts.next().unwrap_or_default().to_owned();
         for part in parts {
@@ -337,7 +339,7 @@ impl NameScope for DylibScope {
             return choice.count();
         }
         // No type has the last count.
-        self.types.meaning(|| self.owners.order(self.dylib), name).unwrap_or(u32::MAX)
+        self.types.meaning(&|name| self.owners.order(self.dylib, name), name).unwrap_or(u32::MAX)
     }
 
     fn declare(&self, name: &str) -> u32 {
@@ -346,7 +348,7 @@ impl NameScope for DylibScope {
             // In a view of its own, which does not hold the name.
             let cx = self.cx.view();
             let is_there = cx.names.find(name).is_some_and(|name| cx.types.find_own(name).is_some());
-            let candidates = self.types.candidates(&self.owners.order(self.dylib), name, is_there);
+            let candidates = self.types.candidates(&self.owners.order(self.dylib, name), name, is_there);
             Choice { candidates, at: 0, is_new: false }
         });
         if choice.candidates.is_empty() {

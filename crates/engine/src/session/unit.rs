@@ -234,22 +234,22 @@ fn link(
         true => names.iter().map(|(_, name)| name.clone()).collect(),
         false => Vec::new(),
     };
-    let eager = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
-    let eager = eager.filter_map(|(_, (_, name))| Some((name.clone(), unit.target(name)?)));
-    let eager: Vec<(Arc<str>, Target)> = eager.collect();
+    let bodies = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
+    let bodies = bodies.filter_map(|(_, (body, name))| Some((*body, name.clone(), unit.target(name)?)));
+    let bodies: Vec<(Symbol, Arc<str>, Target)> = bodies.collect();
     let compiled = (&unit, &input.facts.origin, source);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names);
     let needs = dependences(&session, needs, found);
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {
-        for (name, target) in &eager {
+        for (body, name, target) in &bodies {
             let symbol = session.symbol(name);
-            let function = Label { dylib, symbol: symbol.symbol() };
+            let function = (Label { dylib, symbol: symbol.symbol() }, *body);
             lazy::provide(&shared, &session, function, &input.facts.origin, target.clone());
         }
     }
     // From here on the unit may be evicted.
-    drop((eager, unit, new));
+    drop((bodies, unit, new));
     match unfinished {
         // A callee has been redefined meanwhile, and the unit has not been published.
         Some(responsibility) => look_up_and_link(shared, input, output, responsibility),

@@ -13,7 +13,7 @@
 //! definition into force, if no other program has declared them meanwhile; otherwise the definition is prepared again. So a definition that is refused
 //! leaves no variable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_ir::module::Global;
@@ -29,25 +29,29 @@ use super::scope::{Scope, Variable};
 /// The variables that a program declares.
 #[derive(Default)]
 pub(crate) struct DeclaredVariables {
-    /// Where others may declare them meanwhile.
-    scopes: Vec<Arc<Scope>>,
+    /// Where each is looked for; empty for a program that shares none.
+    scopes: BTreeMap<Name, Vec<Arc<Scope>>>,
     /// Those that other programs have, with their cells.
     shared: Vec<(Name, Globals)>,
-    /// Those that the program is the first to declare.
-    new: Vec<(Box<str>, Variable)>,
+    /// Those that the program is the first to declare, each with the scopes where others may declare it meanwhile.
+    new: Vec<(Box<str>, Variable, Vec<Arc<Scope>>)>,
 }
 
 impl DeclaredVariables {
     /// Those of a program that the dylib is to define.
     pub(super) fn of(dylib: &Dylib, module: &Module) -> Result<DeclaredVariables, SessionError> {
         let mut all = DeclaredVariables::default();
-        if dylib.is_shared(module) && module.globals().iter().any(|global| !global.is_const) {
-            all.scopes = dylib.session.scopes(&dylib.linking.links()?);
-            let known = |declared: &Global| {
-                let known = find(&all.scopes, module.cx.names.text(declared.name))?;
-                (!declared.is_const && known.declared == *declared).then_some((declared.name, known.cells))
-            };
-            all.shared = module.globals().iter().filter_map(known).collect();
+        let mut shareable = module.globals().iter().filter(|global| !global.is_const).peekable();
+        if shareable.peek().is_none() || !dylib.is_shared(module) {
+            return Ok(all);
+        }
+        let view = dylib.view(None)?;
+        for declared in shareable {
+            let name = module.cx.names.text(declared.name);
+            let scopes: Vec<Arc<Scope>> = view.of(name).iter().map(|seen| seen.scope().clone()).collect();
+            let known = find(&scopes, name).filter(|known| known.declared == *declared);
+            all.shared.extend(known.map(|known| (declared.name, known.cells)));
+            all.scopes.insert(declared.name, scopes);
         }
         Ok(all)
     }
@@ -59,18 +63,16 @@ impl DeclaredVariables {
         cells: &Globals,
         mut symbol: impl FnMut(&str) -> Symbol,
     ) {
-        // The dylib itself is among them, if the program may share variables.
-        if self.scopes.is_empty() {
-            return;
-        }
-        let is_new = |global: &&Global| !global.is_const && self.shared(global).is_none();
+        let is_new =
+            |global: &&Global| self.scopes.contains_key(&global.name) && self.shared(global).is_none();
         let new = module.globals().iter().filter(is_new).map(|declared| {
             let name = module.cx.names.text(declared.name);
             // A view that holds nothing else.
             let cx = module.cx.view();
             let _held = (cx.names.text(declared.name), cx.types.kind(declared.ty));
             let symbol = symbol(name);
-            (name.into(), Variable { cx, declared: declared.clone(), cells: cells.only(name), symbol })
+            let variable = Variable { cx, declared: declared.clone(), cells: cells.only(name), symbol };
+            (name.into(), variable, self.scopes.get(&declared.name).cloned().unwrap_or_default())
         });
         self.new = new.collect();
     }
@@ -82,8 +84,8 @@ impl DeclaredVariables {
 
     /// Whether no other program has declared one of the new ones meanwhile.
     pub(super) fn are_prepared(&self) -> bool {
-        let is_new = |(name, new): &(Box<str>, Variable)| {
-            find(&self.scopes, name).is_none_or(|known| known.declared != new.declared)
+        let is_new = |(name, new, scopes): &(Box<str>, Variable, Vec<Arc<Scope>>)| {
+            find(scopes, name).is_none_or(|known| known.declared != new.declared)
         };
         self.new.iter().all(is_new)
     }
@@ -91,8 +93,7 @@ impl DeclaredVariables {
     /// Makes the new ones variables of a dylib. The result is the former ones of these names, to be dropped without a lock.
     #[must_use]
     pub(super) fn declare_in(&self, scope: &Scope) -> Vec<Variable> {
-        let declare = |(name, new): &(Box<str>, Variable)| scope.declare(name.clone(), new.clone());
-        self.new.iter().filter_map(declare).collect()
+        self.new.iter().filter_map(|(name, new, _)| scope.declare(name.clone(), new.clone())).collect()
     }
 }
 
@@ -105,9 +106,10 @@ impl Dylib {
     /// Declares the global variables of other programs that the first `own` functions of a module use.
     pub(super) fn import_variables(&self, module: &mut Module, own: usize) -> Result<(), SessionError> {
         let used: BTreeSet<Name> = module.funcs().take(own).flat_map(|(_, func)| variables(func)).collect();
-        let scopes = self.session.scopes(&self.linking.links()?);
+        let view = self.view(None)?;
         for name in used.into_iter().filter(|&name| module.global(name).is_none()).collect::<Vec<_>>() {
-            if let Some(known) = find(&scopes, module.cx.names.text(name)) {
+            let text = module.cx.names.text(name);
+            if let Some(known) = view.of(text).iter().find_map(|seen| seen.scope().variable(text)) {
                 // There is none of that name.
                 let _ = module.add_global(known.declared);
             }

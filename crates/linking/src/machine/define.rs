@@ -9,6 +9,8 @@
 //! | ready | duplicate | the new one gives way | the old one loses its name |
 //! | failed | duplicate | the new one gives way | the old one is forgotten |
 //!
+//! A strong definition replaces what a generator has defined.
+//!
 //! All units of one event are defined, or none is. A unit that loses symbols is told so just before it is run or dropped,
 //! by the same owner, so being told cannot race with being run. A ready definition that loses its name lives on while
 //! ready code uses it; slots that lead to it are armed again, so that their next call finds the new one.
@@ -61,6 +63,17 @@ impl<P: Parts> From<Alias> for NewUnit<P> {
     }
 }
 
+/// How definitions relate to what is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// It is in the way, unless it is weak or a generator has defined it.
+    Define,
+    /// They take its place.
+    Replace,
+    /// A generator defines them, for what is missing: later definitions take their place, so these do not depend on who has looked a symbol up before.
+    Generate,
+}
+
 /// Defines units.
 pub struct Define<P: Parts> {
     /// In this dylib.
@@ -69,8 +82,8 @@ pub struct Define<P: Parts> {
     pub tracker: Option<TrackerId<P>>,
     /// The units.
     pub units: Vec<NewUnit<P>>,
-    /// Whether they take the place of what is there.
-    pub replace: bool,
+    /// What happens to what is there.
+    pub how: How,
     /// Whether it belongs to what was begun before the session was stopped, or to its end.
     pub begun: bool,
 }
@@ -88,7 +101,10 @@ impl<P: Parts> Event<P> for Define<P> {
             Err(error) => return Err((error, self.units)),
         };
         for unit in self.units {
-            machine.define(self.dylib, tracker, unit, self.replace);
+            let unit = machine.define(self.dylib, tracker, unit, self.how == How::Replace);
+            if let Some(unit) = machine.units.get_mut(unit) {
+                unit.is_generated = self.how == How::Generate;
+            }
         }
         machine.release(held);
         Ok(())
@@ -212,13 +228,18 @@ impl<P: Parts> Machine<P> {
             let label = Label { dylib: define.dylib, symbol };
             let strong = !flags.has(SymbolFlags::WEAK);
             let there = self.find(label).and_then(|version| self.entries.get(version));
+            let is_generated =
+                |entry: &Entry<P>| self.units.get(entry.unit).is_some_and(|unit| unit.is_generated);
+            let yields = there.is_some_and(|entry| match define.how {
+                How::Define => strong && is_generated(entry),
+                How::Replace => true,
+                How::Generate => false,
+            });
             match there.map(|entry| (&entry.state, entry.flags.has(SymbolFlags::WEAK))) {
-                Some((State::Materializing(_) | State::Resolved(..) | State::Emitted(..), _))
-                    if define.replace =>
-                {
+                Some((State::Materializing(_) | State::Resolved(..) | State::Emitted(..), _)) if yields => {
                     busy.push(label);
                 }
-                Some(_) if define.replace => {}
+                Some(_) if yields => {}
                 None | Some((State::NeverSearched, true)) => {}
                 Some(_) if strong => twice.push(label),
                 Some(_) => {}
@@ -239,7 +260,13 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Somebody holds the names of `new`.
-    pub(super) fn define(&mut self, dylib: DylibId, tracker: TrackerId<P>, new: NewUnit<P>, replace: bool) {
+    pub(super) fn define(
+        &mut self,
+        dylib: DylibId,
+        tracker: TrackerId<P>,
+        new: NewUnit<P>,
+        replace: bool,
+    ) -> UnitId<P> {
         new.source.aliasee().map(|symbol| self.names.retain(symbol));
         let unit = self.new_unit(dylib, tracker, Phase::Lazy { source: new.source, lost: Vec::new() });
         for (symbol, flags) in new.symbols {
@@ -278,6 +305,7 @@ impl<P: Parts> Machine<P> {
             }
         }
         self.drop_if_empty(unit);
+        unit
     }
 
     pub(super) fn new_unit(&mut self, dylib: DylibId, tracker: TrackerId<P>, phase: Phase<P>) -> UnitId<P> {
@@ -293,6 +321,7 @@ impl<P: Parts> Machine<P> {
             possible_waits: SmallVec::new(),
             slot: None,
             is_alias: false,
+            is_generated: false,
             alias_of: None,
         });
         if let Some(tracker) = self.trackers.get_mut(tracker) {

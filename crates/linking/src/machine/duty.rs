@@ -369,6 +369,10 @@ impl<P: Parts> Machine<P> {
         let tracker = old.tracker;
         let to = self.graph.node();
         let new = self.new_unit(dylib, tracker, Phase::Materializing(to));
+        let is_generated = self.units.get(unit).is_some_and(|unit| unit.is_generated);
+        if let Some(new) = self.units.get_mut(new) {
+            new.is_generated = is_generated;
+        }
         let mut ports = Vec::new();
         for &version in &versions {
             if let Some(entry) = self.entries.get_mut(version) {

@@ -71,7 +71,7 @@ use smallvec::SmallVec;
 
 pub use callers::{Abandon, IsWantedBeside};
 pub use change::{Change, RemoveOrphans};
-pub use define::{Alias, Define, FailForNow, NewUnit, Renew};
+pub use define::{Alias, Define, FailForNow, How, NewUnit, Renew};
 pub use duty::{
     Attach, Begin, Claim, Delegate, Dependence, Duty, Fail, HandBack, Requested, Resolve, UnitHome,
 };
@@ -215,7 +215,7 @@ pub struct SlotStore<P: Parts> {
 /// The work after a step, in this order. The first list mirrors the tables, so it is applied before the next step, under the
 /// same lock.
 pub struct Effects<P: Parts> {
-    /// Ready exported symbols to publish (an address) or to retract (`None`).
+    /// Ready symbols to publish (an address) or to retract (`None`).
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
     /// Slots to set.
     pub slots: SmallVec<[SlotStore<P>; 1]>,
@@ -384,6 +384,8 @@ pub struct Unit<P: Parts> {
     slot: Option<SlotRecord<P>>,
     /// Whether it is an alias: its address is that of another symbol.
     is_alias: bool,
+    /// Whether a generator has defined it: other definitions take its place.
+    is_generated: bool,
     /// The aliasee whose address an alias waits for.
     alias_of: Option<Version<P>>,
     /// Lookups on which its materialization is blocked; some may be answered already.

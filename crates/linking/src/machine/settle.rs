@@ -95,7 +95,7 @@ impl<P: Parts> Machine<P> {
         let Some(entry) = self.entries.get(version) else { return };
         if let State::Ready(Some(address)) = entry.state
             && entry.named
-            && entry.flags.has(SymbolFlags::EXPORTED)
+            && !entry.flags.has(SymbolFlags::INNER)
             && !entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)
             && let Ok(dylib) = self.dylibs.get(entry.label.dylib)
         {

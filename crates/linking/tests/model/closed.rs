@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::{E, Words, failure, in_place, made};
 use brolga_linking::machine::{
-    Close, CreateDylib, Define, Dependants, Initializers, Lookup, Machine, NewUnit, Parts, Release, Source,
+    Close, CreateDylib, Define, Dependants, How, Initializers, Lookup, Machine, NewUnit, Parts, Release,
+    Source,
 };
 use brolga_linking::{
     Cause, Dylib, Error, Generator, Link, LookupKind, Names, Priority, Reexports, Request, Sees, Session,
@@ -153,7 +154,9 @@ fn of_a_closed_dylib_nothing_is_kept_but_its_name() {
         let (dylib, _) = made.expect("the name is free");
         let source = Source::Absolute(vec![(symbol, 7)]);
         let units = vec![NewUnit { symbols: vec![(symbol, E)], initializer: None, source }];
-        assert!(machine.step(Define { dylib, tracker: None, units, replace: false, begun: false }).0.is_ok());
+        assert!(
+            machine.step(Define { dylib, tracker: None, units, how: How::Define, begun: false }).0.is_ok()
+        );
         let (_, effects) = machine.step(Lookup {
             order: vec![Link { dylib, sees: Sees::All }],
             wants: required([symbol]),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::support::{Plain, Random};
 use brolga_linking::machine::{
     Attach, Cancel, Close, CreateDylib, CreateTracker, Define, Delegate, Dependants, Effects, Emit, Fail,
-    Group, HandBack, Lookup, Machine, NewUnit, QueryId, RemoveSymbols, RemoveTracker, Resolve, Source,
+    Group, HandBack, How, Lookup, Machine, NewUnit, QueryId, RemoveSymbols, RemoveTracker, Resolve, Source,
     TrackerId, Transfer, UnitId,
 };
 use brolga_linking::{
@@ -48,6 +48,7 @@ struct Un {
     tracker: usize,
     code: Option<u64>,
     gone: bool,
+    generated: bool,
 }
 
 struct Qu {
@@ -383,7 +384,12 @@ impl World {
     }
 
     fn define(&mut self) {
-        let replace = self.random.once_in(3);
+        let how = match self.random.below(6) {
+            0 | 1 => How::Replace,
+            2 => How::Generate,
+            _ => How::Define,
+        };
+        let replace = how == How::Replace;
         let source = self.fresh();
         let mut symbols: Vec<(Symbol, SymbolFlags)> = Vec::new();
         for _ in 0..=self.random.below(if replace { 1 } else { 3 }) {
@@ -396,13 +402,13 @@ impl World {
         }
         let live: Vec<usize> = (0..self.trackers.len()).filter(|t| self.trackers[*t].is_some()).collect();
         let tracker = self.random.pick(&live).expect("the default tracker stays");
-        self.log.push(format!("define {symbols:?} replace {replace} source {source}"));
+        self.log.push(format!("define {symbols:?} {how:?} source {source}"));
         let unit = NewUnit { symbols: symbols.clone(), initializer: None, source: Source::Work(source) };
         let event = Define {
             dylib: self.dylibs[0],
             tracker: self.trackers[tracker],
             units: vec![unit],
-            replace,
+            how,
             begun: false,
         };
         let (reply, effects) = self.machine.step(event);
@@ -412,7 +418,8 @@ impl World {
         let clash = symbols.iter().any(|(symbol, flags)| {
             model.named(Label { dylib, symbol: *symbol }).is_some_and(|v| {
                 let ver = &model.vers[v];
-                if replace {
+                let strong = !flags.has(SymbolFlags::WEAK);
+                if replace || how == How::Define && strong && model.units[ver.unit].generated {
                     matches!(ver.at, At::Materializing | At::Resolved | At::Emitted)
                 } else {
                     !(flags.has(SymbolFlags::WEAK) || ver.weak && ver.at == At::Lazy)
@@ -421,7 +428,14 @@ impl World {
         });
         assert_eq!(reply.is_err(), clash, "definition");
         if !clash {
-            model.units.push(Un { key: None, source, tracker, code: None, gone: false });
+            model.units.push(Un {
+                key: None,
+                source,
+                tracker,
+                code: None,
+                gone: false,
+                generated: how == How::Generate,
+            });
             let unit = model.units.len() - 1;
             let mut touched = Vec::new();
             for (symbol, flags) in symbols {
@@ -623,7 +637,7 @@ impl World {
             return;
         }
         let symbols: Vec<Symbol> = parts.iter().map(|v| model.vers[*v].label.symbol).collect();
-        let tracker = model.units[unit].tracker;
+        let (tracker, generated) = (model.units[unit].tracker, model.units[unit].generated);
         let source = self.next + 1;
         self.next += 1;
         self.log.push(format!("split {symbols:?} source {source}"));
@@ -634,7 +648,7 @@ impl World {
         if self.random.once_in(2) {
             let (reply, effects) = self.machine.step(Delegate { unit: key, symbols });
             let key = reply.expect("delegated");
-            model.units.push(Un { key: Some(key), source, tracker, code: None, gone: false });
+            model.units.push(Un { key: Some(key), source, tracker, code: None, gone: false, generated });
             self.run(effects);
         } else {
             let waited =
@@ -645,7 +659,7 @@ impl World {
             });
             let (reply, effects) = self.machine.step(HandBack { unit: key, symbols, source });
             assert!(reply.is_ok());
-            model.units.push(Un { key: None, source, tracker, code: None, gone: false });
+            model.units.push(Un { key: None, source, tracker, code: None, gone: false, generated });
             if wanted {
                 model.started.push(new);
             } else {

@@ -2,7 +2,7 @@
 
 use crate::support::{E, Plain, Words, failure, in_place, made};
 use brolga_linking::machine::{
-    CreateDylib, CreateTracker, Define, Machine, NewUnit, RemoveTracker, Source, Transfer, UnitHome,
+    CreateDylib, CreateTracker, Define, How, Machine, NewUnit, RemoveTracker, Source, Transfer, UnitHome,
 };
 use brolga_linking::{
     Alias, Dependants, Dependence, Error, Link, Names, OnDrop, Responsibility, SessionId, SymbolFlags, Until,
@@ -73,7 +73,7 @@ fn machines_refuse_trackers_and_units_of_others() {
         let tracker = machine.step(CreateTracker { dylib, begun: false }).0.expect("a tracker");
         let unit = NewUnit { symbols: vec![(foo, E)], initializer: None, source: Source::Work(1) };
         let define =
-            Define { dylib, tracker: Some(tracker), units: vec![unit], replace: false, begun: false };
+            Define { dylib, tracker: Some(tracker), units: vec![unit], how: How::Define, begun: false };
         assert!(machine.step(define).0.is_ok());
         let wants = required([foo]);
         let order = vec![Link { dylib, sees: brolga_linking::Sees::All }];
@@ -107,7 +107,7 @@ fn machines_refuse_trackers_and_units_of_others() {
     is_refused(one.step(Transfer { from: tracker, to: None }).0.expect_err("another's"));
     is_refused(one.read(UnitHome(unit)).expect_err("another's"));
     let define =
-        Define { dylib: home, tracker: Some(tracker), units: Vec::new(), replace: false, begun: false };
+        Define { dylib: home, tracker: Some(tracker), units: Vec::new(), how: How::Define, begun: false };
     is_refused(one.step(define).0.err().map(|(error, _)| error).expect("another's"));
     one.check().expect("invariants");
 }

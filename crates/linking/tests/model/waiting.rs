@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::support::{Plain, Random};
 use brolga_linking::machine::{
-    CreateDylib, Define, Effects, Emit, Fail, Group, Lookup, Machine, NewUnit, Resolve, Source, UnitId,
+    CreateDylib, Define, Effects, Emit, Fail, Group, How, Lookup, Machine, NewUnit, Resolve, Source, UnitId,
     WaitsFor,
 };
 use brolga_linking::{
@@ -42,7 +42,7 @@ impl Units {
         for i in 0..count {
             let symbols = vec![(units.symbols[i], SymbolFlags::EXPORTED)];
             let unit = NewUnit { symbols, initializer: None, source: Source::Work(i as u64) };
-            let event = Define { dylib, tracker: None, units: vec![unit], replace: false, begun: false };
+            let event = Define { dylib, tracker: None, units: vec![unit], how: How::Define, begun: false };
             assert!(units.machine.step(event).0.is_ok());
             let wants = vec![Want { symbol: units.symbols[i], need: Need::Required, at: None }];
             let order = vec![Link { dylib, sees: Sees::All }];

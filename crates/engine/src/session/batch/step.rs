@@ -150,7 +150,7 @@ impl Step<'_, '_> {
         *overridden = there;
         let (inner, id) = (&self.batch.dylib.session.inner, self.batch.dylib.linking.id());
         let is_new = |(declared, new): &(_, Vec<NewType>)| {
-            inner.types.new_in(&inner.owners.order(id), declared) == *new
+            inner.types.new_in(id, &|name| inner.owners.order(id, name), declared) == *new
         };
         is_same
             && inner.owners.mean(id, &self.batch.uses)

@@ -1,0 +1,243 @@
+//! What a dylib sees: its link order, and what the dylibs in it re-export.
+//!
+//! ```text
+//!   main ── linked to ──► facade ── re-exports `area` ──► shapes
+//!    │                      ▲                               ▲
+//!    └── sees ──────────────┴── `area` alone ───────────────┘
+//! ```
+//!
+//! A re-exported name is what it is at home: the same function, variable or type. It takes the place after the dylib that re-exports it, so a name which this dylib
+//! has itself hides it. Re-exports of what a dylib re-exports count as well, and each dylib is searched once for a name, so cycles end.
+//!
+//! Cost: without re-exports in the session, the link order; else a walk over the re-exports that let the name through.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use brolga_ir::{Context, Type, TypeKind};
+use brolga_linking::machine::GeneratorId;
+use brolga_linking::{DylibId, Symbol};
+
+use super::Session;
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::scope::{Scope, Seen};
+
+/// Which names a dylib re-exports ([`Dylib::reexport`]): of functions with their modules and without types (`area`, `Shapes.area`), of variables, types and C symbols.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Exports {
+    /// All names.
+    All,
+    /// These names.
+    Only(BTreeSet<String>),
+    /// All names but these.
+    Except(BTreeSet<String>),
+}
+
+impl Exports {
+    /// These names alone.
+    pub fn only<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Exports {
+        Exports::Only(names.into_iter().map(Into::into).collect())
+    }
+
+    /// All names but these.
+    pub fn except<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Exports {
+        Exports::Except(names.into_iter().map(Into::into).collect())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        match self {
+            Exports::All => true,
+            Exports::Only(names) => names.contains(name),
+            Exports::Except(names) => !names.contains(name),
+        }
+    }
+}
+
+/// What a dylib re-exports of another one.
+pub(super) struct Reexport {
+    /// Removing this symbol of the dylib ends the re-export.
+    pub(super) symbol: Symbol,
+    /// The generator of what is found by its symbol alone.
+    pub(super) generator: GeneratorId,
+    pub(super) from: DylibId,
+    pub(super) exports: Arc<Exports>,
+}
+
+/// The link orders of a session's dylibs, and their re-exports.
+#[derive(Default)]
+pub(super) struct LinkOrders {
+    /// By dylib, itself first.
+    links: BTreeMap<DylibId, Vec<DylibId>>,
+    reexports: BTreeMap<DylibId, Vec<Reexport>>,
+}
+
+impl LinkOrders {
+    /// Sets the link order of a dylib.
+    pub(super) fn set(&mut self, dylib: DylibId, links: impl IntoIterator<Item = DylibId>) {
+        let others = links.into_iter().filter(|id| *id != dylib);
+        self.links.insert(dylib, std::iter::once(dylib).chain(others).collect());
+    }
+
+    pub(super) fn add_reexport(&mut self, dylib: DylibId, reexport: Reexport) {
+        self.reexports.entry(dylib).or_default().push(reexport);
+    }
+
+    /// Ends the re-export with this symbol.
+    pub(super) fn remove_reexport(&mut self, dylib: DylibId, symbol: Symbol) {
+        if let Some(all) = self.reexports.get_mut(&dylib) {
+            all.retain(|reexport| reexport.symbol != symbol);
+            if all.is_empty() {
+                self.reexports.remove(&dylib);
+            }
+        }
+    }
+
+    /// The symbols and generators of what a dylib re-exports of another one.
+    pub(super) fn reexports(&self, dylib: DylibId, from: DylibId) -> Vec<(Symbol, GeneratorId)> {
+        let all = self.reexports.get(&dylib).into_iter().flatten();
+        let all = all.filter(|reexport| reexport.from == from);
+        all.map(|reexport| (reexport.symbol, reexport.generator)).collect()
+    }
+
+    /// Forgets a closed dylib.
+    pub(super) fn forget(&mut self, dylib: DylibId) {
+        self.links.remove(&dylib);
+        self.reexports.remove(&dylib);
+    }
+
+    pub(super) fn has_reexports(&self) -> bool {
+        !self.reexports.is_empty()
+    }
+
+    /// The dylibs in which a dylib looks for a name, itself first.
+    pub(super) fn of(&self, dylib: DylibId, name: &str) -> Vec<DylibId> {
+        match self.links.get(&dylib) {
+            Some(links) => self.along(links, name),
+            None => self.along(&[dylib], name),
+        }
+    }
+
+    /// The dylibs in which a name is looked for along a link order.
+    pub(super) fn along(&self, links: &[DylibId], name: &str) -> Vec<DylibId> {
+        self.walk(links, |exports| exports.has(name))
+    }
+
+    /// The dylibs in which some name is looked for along a link order.
+    pub(super) fn reached(&self, links: &[DylibId]) -> Vec<DylibId> {
+        self.walk(links, |_| true)
+    }
+
+    fn walk(&self, links: &[DylibId], passes: impl Fn(&Exports) -> bool) -> Vec<DylibId> {
+        if !self.has_reexports() {
+            return links.to_vec();
+        }
+        let mut found = Vec::with_capacity(links.len());
+        // In this order: a dylib, what it re-exports, the next one.
+        let mut pending: Vec<DylibId> = links.iter().rev().copied().collect();
+        while let Some(dylib) = pending.pop() {
+            if found.contains(&dylib) {
+                continue;
+            }
+            found.push(dylib);
+            let passed = self.reexports.get(&dylib).into_iter().flatten();
+            let passed = passed.filter(|reexport| passes(&reexport.exports)).map(|reexport| reexport.from);
+            pending.extend(passed.collect::<Vec<_>>().into_iter().rev());
+        }
+        found
+    }
+}
+
+/// The offers that a dylib is about to make, if one is.
+pub(super) type Soon<'a> = Option<(DylibId, &'a Scope)>;
+
+/// The dylibs that a dylib sees, with their offers.
+pub(super) struct View<'a> {
+    session: &'a Session,
+    /// Who looks.
+    dylib: DylibId,
+    links: Vec<DylibId>,
+    /// The offers that a dylib is about to make.
+    soon: Soon<'a>,
+    /// What is seen of the links themselves; all, if the session has no re-exports.
+    plain: Vec<Seen<'a>>,
+    has_reexports: bool,
+}
+
+impl<'a> View<'a> {
+    fn new(session: &'a Session, dylib: DylibId, links: Vec<DylibId>, soon: Soon<'a>) -> View<'a> {
+        let has_reexports = session.inner.owners.has_reexports();
+        let view = View { session, dylib, links, soon, plain: Vec::new(), has_reexports };
+        View { plain: view.seen(&view.links), ..view }
+    }
+
+    fn seen(&self, dylibs: &[DylibId]) -> Vec<Seen<'a>> {
+        let seen = |&id: &DylibId| {
+            let soon = self.soon.filter(|(of, _)| *of == id).map(|(_, soon)| soon);
+            Some(Seen::new(id, self.session.scope(id)?, id == self.dylib, soon))
+        };
+        dylibs.iter().filter_map(seen).collect()
+    }
+
+    /// Where it sees a name.
+    pub(super) fn of(&self, name: &str) -> Cow<'_, [Seen<'a>]> {
+        match self.has_reexports {
+            false => Cow::Borrowed(&self.plain),
+            true => Cow::Owned(self.seen(&self.session.inner.owners.along(&self.links, name))),
+        }
+    }
+
+    /// Where it sees a function, by the type of its object.
+    pub(super) fn of_function(&self, cx: &Context, function: Type) -> Cow<'_, [Seen<'a>]> {
+        match *cx.types.kind(function) {
+            TypeKind::Function(named) if self.has_reexports => self.of(&named.spelled(&cx.names)),
+            _ if self.has_reexports => self.of(&cx.types.display(function).to_string()),
+            _ => Cow::Borrowed(&self.plain),
+        }
+    }
+
+    /// All dylibs in which it sees something. What it sees there [`View::sees`] says.
+    pub(super) fn dylibs(&self) -> Cow<'_, [Seen<'a>]> {
+        match self.has_reexports {
+            false => Cow::Borrowed(&self.plain),
+            true => Cow::Owned(self.seen(&self.session.inner.owners.reached(&self.links))),
+        }
+    }
+
+    /// Whether it sees a name in a dylib.
+    pub(super) fn sees(&self, dylib: DylibId, name: &str) -> bool {
+        !self.has_reexports || self.of(name).iter().any(|seen| seen.dylib == dylib)
+    }
+
+    /// Where it sees the function with a symbol, if that is in no dylib of its link order.
+    pub(super) fn re_exported(&self, symbol: &str) -> Option<DylibId> {
+        let bare = symbol.split('(').next().filter(|_| self.has_reexports)?;
+        let is_there = |seen: &&Seen<'_>| {
+            seen.symbols(bare).iter().any(|known| **known == *symbol)
+                && self.session.defines(seen.dylib, symbol)
+        };
+        let found = self.of(bare).iter().find(is_there).map(|seen| seen.dylib);
+        found.filter(|id| !self.links.contains(id))
+    }
+}
+
+impl Session {
+    /// What a dylib sees; nothing, if it is closed.
+    pub(super) fn view_of<'a>(&'a self, dylib: DylibId, soon: Soon<'a>) -> View<'a> {
+        let links = self.home(dylib).and_then(|home| home.links().ok()).unwrap_or_default();
+        View::new(self, dylib, links.iter().map(|link| link.dylib).collect(), soon)
+    }
+}
+
+impl Dylib {
+    /// What the dylib sees, with the offers that it is about to make, if any.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub(super) fn view<'a>(&'a self, soon: Option<&'a Scope>) -> Result<View<'a>, SessionError> {
+        let (dylib, links) = (self.linking.id(), self.linking.links()?);
+        let links = links.iter().map(|link| link.dylib).collect();
+        Ok(View::new(&self.session, dylib, links, soon.map(|soon| (dylib, soon))))
+    }
+}
