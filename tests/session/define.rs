@@ -209,7 +209,8 @@ fn a_promise_that_needs_itself_is_an_error_and_what_does_without_is_there() {
             .unwrap();
         }
         assert_eq!(main.func::<(i64,), i64>("own").unwrap().call((1,)), Ok(2));
-        let text = "CompileError: cannot compile `own(Int64)`: needed while they are made: `own(Int64)` of `main`";
+        let text =
+            "CompileError: cannot compile `own(Int64)`: needed while they are made: `own(Int64)` of `main`";
         assert_eq!(told.lock().unwrap().drain(..).collect::<Vec<_>>(), [text]);
         for name in ["f", "g"] {
             let function = main.func::<(i64,), i64>(name).unwrap();

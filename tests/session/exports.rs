@@ -22,7 +22,8 @@ fn callers(name: &str) -> String {
         "function static_of()::Int64\n1 ─ %1 = invoke Main.{name}(7::Int64)::Int64\n└──      return %1\nend\n\
          function dynamic_of()::Int64\n1 ─ %1 = Core.compilerbarrier(:type, 7)::Any\n│   %2 = dynamic Main.{name}(%1)::Any\n\
          │   %3 = Core.typeassert(%2, Int64)::Int64\n└──      return %3\nend\n\
-         function pointer_of()::Ptr{{Nothing}}\n1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.{name}), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}\n└──      return %1\nend\n\
+         function through_c()::Int64\n1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.{name}), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}\n\
+         │   %2 = $(Expr(:foreigncall, :(%1), Int64, svec(Int64), 0, :(:ccall), 7))::Int64\n└──      return %2\nend\n\
          function given()::Any\n1 ─      return Main.{name}\nend\n"
     )
 }
@@ -39,14 +40,6 @@ fn value(dylib: &Dylib, name: &str) -> Option<i64> {
     dylib.session().optimize_hot();
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
     Some(values[0])
-}
-
-fn call_pointer(dylib: &Dylib) -> i64 {
-    let bits = dylib.function("pointer_of").unwrap().untyped().unwrap().call(&[]).unwrap();
-    let address = std::ptr::with_exposed_provenance::<()>(bits[0] as usize);
-    // SAFETY: it is the address of a function of one integer, whose session is alive.
-    let function: extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(address) };
-    function(7)
 }
 
 fn refused(dylib: &Dylib, text: &str) -> String {
@@ -71,7 +64,7 @@ fn a_reexported_function_is_the_one_at_home_in_each_kind_of_call() {
         facade.reexport(&home, Exports::only(["area"])).unwrap();
         define(&main, kind, &callers("area"));
         let all = |dylib: &Dylib| {
-            [value(dylib, "static_of"), value(dylib, "dynamic_of"), Some(call_pointer(dylib))]
+            [value(dylib, "static_of"), value(dylib, "dynamic_of"), value(dylib, "through_c")]
         };
         assert_eq!(all(&main), [Some(1); 3], "{at}");
         for name in ["area", "area(Int64)"] {
@@ -229,7 +222,7 @@ fn an_alias_has_the_code_of_its_original() {
              └──      return %2\nend\n";
         define(&main, kind, wrapper);
         define(&main, kind, &callers("listed"));
-        let all = || [value(&main, "static_of"), value(&main, "dynamic_of"), Some(call_pointer(&main))];
+        let all = || [value(&main, "static_of"), value(&main, "dynamic_of"), value(&main, "through_c")];
         let price = |dylib: &Dylib| dylib.func::<(i64,), i64>("price(Int64)").unwrap().call((7,)).unwrap();
         assert_eq!((all(), price(&main), price(&home)), ([Some(20); 3], 17, 20), "{at}");
         assert_eq!(main.func::<(f64,), i64>("listed(Float64)").unwrap().call((1.0,)), Ok(30), "{at}");
@@ -290,7 +283,7 @@ fn hidden_functions_are_for_their_dylib() {
         home.define(kind.of(read).hidden()).unwrap();
         define(&home, kind, &callers("f"));
         let all = |dylib: &Dylib| {
-            [value(dylib, "static_of"), value(dylib, "dynamic_of"), Some(call_pointer(dylib))]
+            [value(dylib, "static_of"), value(dylib, "dynamic_of"), value(dylib, "through_c")]
         };
         assert_eq!(all(&home), [Some(1); 3], "{at}");
         for name in ["f", "f(Int64)"] {

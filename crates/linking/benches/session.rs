@@ -4,11 +4,10 @@
 //! |---|---|
 //! | `ready` | one look at a ready symbol, by one and by two threads; by name; as a lookup through the lock |
 //! | `graph` | definition, lookup, resolution and emission of 100,000 symbols in random order, by shape |
-//! | `change` | one redirect; one definition, materialization and removal |
+//! | `change` | one definition, materialization and removal |
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use brolga_linking::machine::{
@@ -16,7 +15,7 @@ use brolga_linking::machine::{
 };
 use brolga_linking::{
     Dependants, Dylib, InPlace, Label, Link, LookupKind, Names, Need, OnDrop, PlainHost, Priority,
-    Responsibility, Sees, Session, Slot, Symbol, SymbolFlags, Target, Until, Want, absolute, required, unit,
+    Responsibility, Sees, Session, Symbol, SymbolFlags, Target, Until, Want, absolute, required, unit,
 };
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -25,19 +24,6 @@ struct Words;
 impl Target for Words {
     type Address = u64;
     type Code = u64;
-    type Slot = Word;
-}
-
-struct Word(Arc<AtomicU64>);
-
-impl Slot<u64> for Word {
-    fn bind(&self, target: u64) {
-        self.0.store(target, Ordering::Release);
-    }
-
-    fn arm(&self) {
-        self.0.store(0, Ordering::Release);
-    }
 }
 
 const CODE: SymbolFlags = SymbolFlags::CALLABLE;
@@ -94,7 +80,6 @@ impl Parts for Plain {
     type Source = usize;
     type Generator = u64;
     type Ticket = usize;
-    type Slot = u64;
     type Board = ();
 }
 
@@ -192,18 +177,7 @@ fn graph(criterion: &mut Criterion) {
 
 fn change(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("change");
-    let (session, main, symbols) = ready_symbols(2);
-    let entry = session.intern("entry");
-    let word = Word(Arc::new(AtomicU64::new(0)));
-    main.redirectable(entry, SymbolFlags::EXPORTED | CODE, 1000, word).expect("defined");
-    let targets = main.lookup(symbols).wait().expect("ready");
-    let mut turn = 0;
-    group.bench_function("redirect", |bench| {
-        bench.iter(|| {
-            turn ^= 1;
-            main.redirect(entry, &targets[turn]).expect("redirected")
-        });
-    });
+    let (session, main, _) = ready_symbols(2);
     let temporary = session.intern("temporary");
     group.bench_function("define, look up, remove", |bench| {
         bench.iter(|| {

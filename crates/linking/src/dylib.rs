@@ -6,17 +6,16 @@ use std::sync::{Arc, Weak};
 
 use crate::board::Address;
 use crate::error::{Error, Name};
-use crate::flags::{Link, LookupKind, Priority, Sees, SymbolFlags, Until};
+use crate::flags::{Link, LookupKind, Priority, Sees, Until};
 use crate::generator::Generator;
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    self, AddGenerator, AddLinks, Alias, Aliasee, Close, CreateDylib, CreateTracker, Define, Dependants,
-    GeneratorId, How, LinkOrder, NewUnit, Redirect, RemoveGenerator, RemoveLink, RemoveOrphans,
-    RemoveSymbols, RemoveTracker, SetLinks, Source, TrackerId, Transfer, WaitsFor,
+    self, AddGenerator, AddLinks, Alias, Close, CreateDylib, CreateTracker, Define, Dependants, GeneratorId,
+    How, LinkOrder, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker, SetLinks,
+    TrackerId, Transfer, WaitsFor,
 };
-use crate::session::{Definer, Definition, Later, Live, Session, Shown, Unit, WeakSession, required};
-use crate::slot::SlotCell;
+use crate::session::{Definer, Later, Live, Session, Shown, Unit, WeakSession, required};
 use crate::target::Target;
 
 /// A dylib of a session.
@@ -98,9 +97,6 @@ pub struct Change<T: Target> {
     /// Symbols, each with the one whose tracker it gets.
     pub beside: Vec<(Symbol, Symbol)>,
 }
-
-/// How often a redirect is tried again because its target was replaced between being found and being led to.
-const REDIRECT_TRIES: usize = 64;
 
 impl<T: Target> Dylib<T> {
     pub(crate) fn new(
@@ -211,7 +207,7 @@ impl<T: Target> Dylib<T> {
     }
 
     /// Defines units in place of what is there: names lead to the new definitions from now on; ready code that uses the old
-    /// ones keeps them; slots that led to them ask again.
+    /// ones keeps them.
     ///
     /// # Errors
     /// As [`Dylib::define_all`], but symbols that are being materialized are busy, and others are no duplicates.
@@ -262,68 +258,6 @@ impl<T: Target> Dylib<T> {
     /// As [`Dylib::define`].
     pub fn alias(&self, aliases: impl IntoIterator<Item = Alias>) -> Result<(), Error> {
         self.define_all(aliases.into_iter().map(Unit::<T>::from).collect(), None)
-    }
-
-    /// Defines a symbol whose calls go through `slot`, which `stub` jumps through. The slot is armed.
-    ///
-    /// # Errors
-    /// As [`Dylib::define`]; also when the symbol is not callable.
-    pub fn redirectable(
-        &self,
-        symbol: Symbol,
-        flags: SymbolFlags,
-        stub: T::Address,
-        slot: T::Slot,
-    ) -> Result<(), Error> {
-        self.define(slot_unit(symbol, flags, stub, slot, None))
-    }
-
-    /// Defines a symbol that stands for another one, which is materialized when [`Dylib::bind`] is called first.
-    ///
-    /// # Errors
-    /// As [`Dylib::redirectable`].
-    pub fn lazy_reexport(
-        &self,
-        symbol: Symbol,
-        flags: SymbolFlags,
-        (from, aliasee): (Link, Symbol),
-        stub: T::Address,
-        slot: T::Slot,
-    ) -> Result<(), Error> {
-        self.define(slot_unit(symbol, flags, stub, slot, Some((from, aliasee))))
-    }
-
-    /// Leads the slot of a redirectable symbol to a symbol that is ready. Says whether it was the slot's first time.
-    ///
-    /// # Errors
-    /// The symbol has no slot; the target is not ready, or not that version any more.
-    pub fn redirect(&self, symbol: Symbol, to: &Definition<T>) -> Result<bool, Error> {
-        self.session.step(Redirect { label: self.label(symbol), to: to.label, version: Some(to.version) })
-    }
-
-    /// The call of a lazy re-export's armed slot: materializes the aliasee, waits for it, and binds the slot to it. Returns where
-    /// that is, and whether it was the slot's first time. Callers that come together wait for the same materialization.
-    ///
-    /// # Errors
-    /// As [`Lookup::wait`]; also when the symbol is no lazy re-export.
-    pub fn bind(&self, symbol: Symbol) -> Result<(T::Address, bool), Error> {
-        let mut last = Error::Stalled;
-        for _ in 0..REDIRECT_TRIES {
-            let (from, aliasee) = self.session.step(Aliasee(self.label(symbol)))?;
-            let (kind, priority) = (LookupKind::Static, Priority::Blocking);
-            let lookup =
-                self.session.lookup_with(vec![from], required([aliasee]), Until::Ready, kind, priority);
-            let found = lookup.wait_one()?;
-            match (self.redirect(symbol, &found), found.address) {
-                (Ok(first), Some(address)) => return Ok((address, first)),
-                (Ok(_), None) => {
-                    return Err(Error::NotReady { symbols: vec![self.session.name(found.label)] });
-                }
-                (Err(error @ Error::NotReady { .. }), _) => last = error,
-                (Err(error), _) => return Err(error),
-            }
-        }
-        Err(last)
     }
 
     /// Its link order.
@@ -436,21 +370,6 @@ impl<T: Target> Dylib<T> {
     pub fn waits_for(&self, symbol: Symbol) -> Vec<Name> {
         let labels = self.session.step(WaitsFor(self.label(symbol)));
         labels.into_iter().map(|label| self.session.name(label)).collect()
-    }
-}
-
-fn slot_unit<T: Target>(
-    symbol: Symbol,
-    flags: SymbolFlags,
-    stub: T::Address,
-    slot: T::Slot,
-    aliasee: Option<(Link, Symbol)>,
-) -> Unit<T> {
-    let slot = Arc::new(SlotCell::new(slot));
-    NewUnit {
-        symbols: vec![(symbol, flags)],
-        initializer: None,
-        source: Source::Slot { stub, slot, aliasee },
     }
 }
 

@@ -322,24 +322,6 @@ pub enum Error {
     /// Trackers of different dylibs.
     #[error("the trackers belong to different dylibs")]
     DifferentDylibs,
-    /// A redirect to a symbol that is not ready, or no longer the version that was meant.
-    #[error("not ready: {}", List(symbols))]
-    NotReady {
-        /// The target.
-        symbols: Vec<Name>,
-    },
-    /// A redirect of a symbol that has no slot.
-    #[error("not redirectable: {}", List(symbols))]
-    NotRedirectable {
-        /// The symbol.
-        symbols: Vec<Name>,
-    },
-    /// A stub was requested for a symbol that is no code.
-    #[error("not callable: {}", List(symbols))]
-    NotCallable {
-        /// The symbols.
-        symbols: Vec<Name>,
-    },
     /// A materializer waits, on a thread or to continue, for something that needs its own symbols.
     #[error("needed while they are made: {}", List(symbols))]
     Cycle {

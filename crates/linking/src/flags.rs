@@ -4,7 +4,7 @@
 //! |---|---|
 //! | exported | found by searches that see exported symbols only |
 //! | weak | gives way to another definition until its first lookup; strong from then on |
-//! | callable | code: a stub may stand for it. Lazy re-exports demand it |
+//! | callable | code |
 //! | absolute | an address without content behind it |
 //! | inner | a part of another symbol, whose name is what precedes the last `#` of its own: messages name that one. It is not published on boards |
 //! | side effects only | no address: it is waited for and never delivered. Initialisers are such symbols |
@@ -24,7 +24,7 @@ impl SymbolFlags {
     pub const EXPORTED: SymbolFlags = SymbolFlags(1);
     /// Gives way to another definition until it is searched.
     pub const WEAK: SymbolFlags = SymbolFlags(2);
-    /// Code: a stub may stand for it.
+    /// Code.
     pub const CALLABLE: SymbolFlags = SymbolFlags(4);
     /// An address without content behind it.
     pub const ABSOLUTE: SymbolFlags = SymbolFlags(8);

@@ -12,7 +12,7 @@
 //!   Machine::step(event) -> (reply, effects)      pure: tables in, tables out
 //! ```
 //!
-//! This crate does not depend on code generation, memory or signals; addresses, code, slots and sources of definitions are
+//! This crate does not depend on code generation, memory or signals; addresses, code and sources of definitions are
 //! types of the embedder ([`machine::Parts`]). It therefore builds in seconds, and its locks and atomics can be model-checked.
 //!
 //! Guarantees, and the parts that keep them:
@@ -24,7 +24,7 @@
 //! | readiness costs near linear time, in any order | the same graph: logarithmic for each edge |
 //! | an error has the whole chain of causes | [`Failure`]: made once for each step of the chain, shared by all receivers |
 //! | removing code under its users is a decision | [`machine::Dependants`]: deny, cascade, tombstone, keep |
-//! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences and redirects |
+//! | a version is not mistaken for another of the same name | [`machine::Version`]s in dependences |
 //! | an identifier that outlived what it names, or is of another session, is refused | generations and sessions in `ids.rs`, counts in `names.rs` |
 //! | user code and destructors never run under the lock | [`machine::Effects`] own all of it until the lock is released |
 //! | a limit of one call fails no other | `machine/callers.rs`: a unit is abandoned only when nobody else waits for it |
@@ -39,7 +39,7 @@
 //! | `target` | the types that an embedder chooses |
 //! | `ticket` | receivers of answers |
 //! | `session` | the lock, the effects, the embedder's interface; calls units and generators at one place each |
-//! | `dylib`, `lookup`, `responsibility`, `generator`, `slot` | handles, and what users of the session implement |
+//! | `dylib`, `lookup`, `responsibility`, `generator` | handles, and what users of the session implement |
 //! | `dispatch`, `promise` | tasks, waiting |
 //! | `opening`, `openings` | initialisers: which thread runs them, which threads wait for it |
 //! | `board` | ready symbols, read without a lock |
@@ -65,7 +65,6 @@ mod openings;
 mod promise;
 mod responsibility;
 mod session;
-mod slot;
 mod sync;
 mod target;
 mod ticket;
@@ -90,4 +89,4 @@ pub use session::{
     Answer, Definition, Dependence, EpochHost, Group, Host, Later, PlainHost, Session, Unit, Version,
     WeakSession, required, weak,
 };
-pub use target::{NoSlot, Slot, Target};
+pub use target::Target;

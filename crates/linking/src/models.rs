@@ -14,7 +14,6 @@
 //! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is given back to its source |
 //! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup gets a cause that has passed |
 //! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits forever |
-//! | `redirects_in_two_threads` | `slot.rs`, numbered stores | the slot leads elsewhere than the tables say |
 //! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
 //! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps forever, or ends before a task's effects are visible |
 //!
@@ -37,8 +36,8 @@ use crate::session::{PlainHost, required};
 use crate::sync::{AtomicU64, Ordering};
 use crate::uses::{Freed, Uses};
 use crate::{
-    Dependants, Dispatcher, Dylib, Error, Latch, OnDrop, Priority, Responsibility, Session, Slot,
-    SymbolFlags, Target, Task, Until, unit,
+    Dependants, Dispatcher, Dylib, Error, Latch, OnDrop, Priority, Responsibility, Session, SymbolFlags,
+    Target, Task, Until, unit,
 };
 use crate::{Symbol, board::Board};
 
@@ -47,19 +46,6 @@ struct Words;
 impl Target for Words {
     type Address = u64;
     type Code = ();
-    type Slot = Word;
-}
-
-struct Word(Arc<AtomicU64>);
-
-impl Slot<u64> for Word {
-    fn bind(&self, target: u64) {
-        self.0.store(target, Ordering::SeqCst); // M2
-    }
-
-    fn arm(&self) {
-        self.0.store(0, Ordering::SeqCst); // M2
-    }
 }
 
 /// Runs tasks where they are made; waiting threads park. (Threads of a model are one thread to the standard library.)
@@ -292,31 +278,6 @@ fn a_dropped_responsibility() {
         drop(duty);
         assert!(waiter.join().expect("no panic"));
         session.check().expect("invariants");
-    });
-}
-
-#[test]
-fn redirects_in_two_threads() {
-    model(|| {
-        let (session, main) = session();
-        let [entry, a, b] = ["entry", "a", "b"].map(|name| session.intern(name));
-        let word = Arc::new(AtomicU64::new(0));
-        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
-        main.redirectable(entry, flags, 1000, Word(Arc::clone(&word))).expect("defined");
-        let targets = [(a, 1), (b, 2)].map(|(symbol, address)| {
-            main.define(crate::absolute([(symbol, flags, address)])).expect("defined");
-            main.lookup([symbol]).wait_one().expect("ready")
-        });
-        let other = {
-            let main = main.clone();
-            thread::spawn(move || main.redirect(entry, &targets[0]).expect("redirected"))
-        };
-        let second = main.redirect(entry, &targets[1]).expect("redirected");
-        let first = other.join().expect("no panic");
-        assert!(first != second, "one of them was the first");
-        // The other thread was in the tables first.
-        let leads_to = word.load(Ordering::SeqCst); // M2
-        assert_eq!(leads_to, if first { 2 } else { 1 });
     });
 }
 

@@ -1,13 +1,12 @@
 //! The session: one lock around the machine, and the effects performed after it is released.
 //!
 //! ```text
-//!   handle ── event ──► lock ── step ── boards ── unlock ──► slots, answers, tasks, wakers, drops, code to free ──► reply
+//!   handle ── event ──► lock ── step ── boards ── unlock ──► answers, tasks, wakers, drops, code to free ──► reply
 //! ```
 //!
 //! The lock is held for one step, a few microseconds. Boards mirror the tables, so they are written under the lock. All
 //! other effects run after the release, on the thread that made the step, because they call user code (wakers,
-//! dispatchers, destructors), which may make further steps. Stores to slots run outside the lock as well, so two threads
-//! may store to one slot in the wrong order; stores are numbered, and a late one is dropped (`slot.rs`).
+//! dispatchers, destructors), which may make further steps.
 //!
 //! [`Session::end`], in order:
 //!
@@ -39,7 +38,6 @@ use crate::machine::{
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::openings::Openings;
-use crate::slot::SlotCell;
 use crate::sync::{Mutex, lock};
 use crate::target::Target;
 use crate::ticket::{Continuation, Delivered, Ticket};
@@ -53,7 +51,6 @@ impl<T: Target> Parts for Live<T> {
     type Source = Box<dyn Materializer<T>>;
     type Generator = Arc<dyn Definer<T>>;
     type Ticket = Ticket<Answer<T>>;
-    type Slot = Arc<SlotCell<T>>;
     type Board = Arc<Shown<T>>;
 }
 
@@ -220,9 +217,6 @@ impl<T: Target> Drop for Inner<T> {
         let dylibs = machine.read(Remaining).into_iter().map(|(dylib, _)| dylib).collect();
         let (_, mut effects) = machine.step(Close { dylibs, dependants: Dependants::Keep, stay_open: false });
         drop(machine);
-        for store in effects.slots.drain(..) {
-            store.slot.store(store.serial, store.target);
-        }
         for (ticket, answer) in effects.answers.drain(..) {
             match fenced(|| ticket.deliver(answer)) {
                 Some(Delivered::Then(priority, _, then, answer)) => {
@@ -500,9 +494,6 @@ impl<T: Target> Session<T> {
 
     /// Performs the effects of a step. A panic in one of the embedder's functions does not prevent the other effects.
     fn perform(&self, effects: Effects<Live<T>>) {
-        for store in effects.slots {
-            store.slot.store(store.serial, store.target);
-        }
         if effects.waits_changed {
             fenced(|| self.0.dispatcher.look_again());
         }

@@ -26,6 +26,7 @@
 //! | remove | [`Tracker::remove`](linking::Tracker::remove) for what was defined through [`Dylib::tracked_by`], [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
 //! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
 //! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
+//! | call by another name, through another dylib | [`Dylib::alias`], [`Dylib::reexport`] |
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
@@ -85,6 +86,7 @@
 //! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
 //! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
+//! | `link_orders`, `exports` | what a dylib sees: link orders, re-exports, aliases |
 //! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
 //! | `function`, `evaluator`, `workers`, `error` | handles and choices of an embedder |

@@ -31,7 +31,6 @@ pub enum Native {}
 impl Target for Native {
     type Address = usize;
     type Code = Code;
-    type Slot = linking::NoSlot;
 }
 
 /// Fails a unit: for now if the reason may pass, as a shortage of room may before the next lookup. If the reason is the failure of

@@ -13,13 +13,13 @@
 //!
 //! All units of one event are defined, or none is. A unit that loses symbols is told so just before it is run or dropped,
 //! by the same owner, so being told cannot race with being run. A ready definition that loses its name lives on while
-//! ready code uses it; slots that lead to it are armed again, so that their next call finds the new one.
+//! ready code uses it.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Entry, Event, Garbage, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
+use super::{Entry, Event, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::flags::{Link, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
@@ -214,13 +214,6 @@ impl<P: Parts> Machine<P> {
         let tracker = self.tracker_for(define.dylib, define.tracker, define.begun)?;
         self.check_links(define.units.iter().filter_map(|unit| unit.source.home()))?;
         let symbols = define.units.iter().flat_map(|unit| &unit.symbols);
-        if let Some(slot) = define.units.iter().find(|unit| matches!(unit.source, Source::Slot { .. }))
-            && let Some((symbol, _)) =
-                slot.symbols.iter().find(|(_, flags)| !flags.has(SymbolFlags::CALLABLE))
-        {
-            let symbols = self.names_of([Label { dylib: define.dylib, symbol: *symbol }]);
-            return Err(Error::NotCallable { symbols });
-        }
         let (mut twice, mut busy) = (Vec::new(), Vec::new());
         // Whether a definition earlier in the same event is strong.
         let mut earlier: FxHashMap<Symbol, bool> = FxHashMap::default();
@@ -319,7 +312,6 @@ impl<P: Parts> Machine<P> {
             uses: SmallVec::new(),
             waits: SmallVec::new(),
             possible_waits: SmallVec::new(),
-            slot: None,
             is_alias: false,
             is_generated: false,
             alias_of: None,
@@ -385,10 +377,6 @@ impl<P: Parts> Machine<P> {
             self.drop_source(source, lost);
         }
         self.drop_unused(gone.again.take());
-        if let Some(record) = gone.slot.take() {
-            self.release(record.aliasee.map(|(_, symbol)| symbol));
-            self.effects.garbage.push(Garbage::Slot(record.slot));
-        }
         self.effects.retired.extend(gone.codes.drain(..).rev());
         Some(gone)
     }
@@ -410,7 +398,6 @@ impl<P: Parts> Machine<P> {
     pub(super) fn drop_unheld(&mut self, source: Source<P>, lost: Vec<Symbol>) {
         match source {
             Source::Work(source) => self.effects.dropped.push((source, lost)),
-            Source::Slot { slot, .. } => self.effects.garbage.push(Garbage::Slot(slot)),
             Source::Absolute(_) | Source::Alias(..) => {}
         }
     }

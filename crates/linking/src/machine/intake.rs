@@ -13,16 +13,16 @@ impl<P: Parts> Source<P> {
     /// The symbol that it names, which is held for as long as it is in the tables.
     pub(super) fn aliasee(&self) -> Option<Symbol> {
         match self {
-            Source::Alias(_, symbol) | Source::Slot { aliasee: Some((_, symbol)), .. } => Some(*symbol),
-            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
+            Source::Alias(_, symbol) => Some(*symbol),
+            Source::Work(_) | Source::Absolute(_) => None,
         }
     }
 
     /// Where that is searched.
     pub(super) fn home(&self) -> Option<&Link> {
         match self {
-            Source::Alias(from, _) | Source::Slot { aliasee: Some((from, _)), .. } => Some(from),
-            Source::Work(_) | Source::Absolute(_) | Source::Slot { aliasee: None, .. } => None,
+            Source::Alias(from, _) => Some(from),
+            Source::Work(_) | Source::Absolute(_) => None,
         }
     }
 }

@@ -34,7 +34,7 @@
 //! | `duty`, `emit` | operations of responsibilities; emission |
 //! | `settle` | starting units, readiness, failure |
 //! | `remove` | removal |
-//! | `redirect` | slots |
+//! | `leads` | where names lead |
 //! | `dylibs`, `places` | links, generators, initialisers; the table of dylibs |
 //! | `intake` | checks of names and identifiers from outside |
 //! | `undertaking` | work that the end of the session waits for |
@@ -54,8 +54,8 @@ mod emit;
 mod forest;
 mod graph;
 mod intake;
+mod leads;
 mod places;
-mod redirect;
 mod remove;
 mod search;
 mod settle;
@@ -80,7 +80,7 @@ pub use dylibs::{
     Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use emit::{Complete, Emit, Group, Incomplete};
-pub use redirect::{Aliasee, IsDefined, Leads, Redirect};
+pub use leads::{IsDefined, Leads};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
 pub use undertaking::{Finish, IsUnderWay, Undertake};
@@ -104,8 +104,6 @@ pub trait Parts: Sized + 'static {
     type Generator: Clone + Send + 'static;
     /// The receiver of a lookup's answer.
     type Ticket: Send + 'static;
-    /// The cell that calls of a redirectable symbol go through.
-    type Slot: Clone + Send + 'static;
     /// The table in which the ready symbols of a dylib are published.
     type Board: Clone + Send + 'static;
 }
@@ -132,7 +130,7 @@ pub struct Found<P: Parts> {
     pub flags: SymbolFlags,
     /// Its address; `None` if the lookup was for flags only.
     pub address: Option<P::Address>,
-    /// The version that was found, for dependences and redirects.
+    /// The version that was found, for dependences.
     pub version: Version<P>,
 }
 
@@ -161,15 +159,6 @@ pub enum Source<P: Parts> {
     Absolute(Vec<(Symbol, P::Address)>),
     /// It has the address of another symbol, which is searched in the link. Created by [`Alias`].
     Alias(Link, Symbol),
-    /// Its address is that of a stub whose calls go through a slot.
-    Slot {
-        /// The stub.
-        stub: P::Address,
-        /// The slot.
-        slot: P::Slot,
-        /// The target of the slot after the first call; `None` if it is only redirected explicitly.
-        aliasee: Option<(Link, Symbol)>,
-    },
 }
 
 /// A unit to materialize.
@@ -202,23 +191,11 @@ pub struct Ask<P: Parts> {
     pub priority: Priority,
 }
 
-/// A store to a slot. Stores to one slot are numbered; an earlier one must not follow a later one.
-pub struct SlotStore<P: Parts> {
-    /// The slot.
-    pub slot: P::Slot,
-    /// The target; `None` arms the slot again, so the next call enters the session.
-    pub target: Option<P::Address>,
-    /// The store's number.
-    pub serial: u64,
-}
-
 /// The work after a step, in this order. The first list mirrors the tables, so it is applied before the next step, under the
 /// same lock.
 pub struct Effects<P: Parts> {
     /// Ready symbols to publish (an address) or to retract (`None`).
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
-    /// Slots to set.
-    pub slots: SmallVec<[SlotStore<P>; 1]>,
     /// Finished lookups. Wakers run after the tasks are queued.
     pub answers: Vec<(P::Ticket, Answer<P>)>,
     /// Generators to ask.
@@ -249,8 +226,6 @@ pub struct Effects<P: Parts> {
 
 /// A value of the embedder whose destructor must not run inside a step.
 pub enum Garbage<P: Parts> {
-    /// The slot of a removed symbol.
-    Slot(P::Slot),
     /// A removed generator.
     Generator(P::Generator),
     /// The board of a closed dylib.
@@ -265,7 +240,6 @@ impl<P: Parts> Default for Effects<P> {
     fn default() -> Self {
         Effects {
             publish: Vec::new(),
-            slots: SmallVec::new(),
             answers: Vec::new(),
             asks: Vec::new(),
             work: Vec::new(),
@@ -361,14 +335,6 @@ enum Phase<P: Parts> {
     Done,
 }
 
-struct SlotRecord<P: Parts> {
-    slot: P::Slot,
-    aliasee: Option<(Link, Symbol)>,
-    target: Option<Version<P>>,
-    serial: u64,
-    was_bound: bool,
-}
-
 /// Definitions that are materialized, and removed, as one.
 pub struct Unit<P: Parts> {
     dylib: DylibId,
@@ -381,7 +347,6 @@ pub struct Unit<P: Parts> {
     again: Option<Source<P>>,
     /// The versions that it depends on since its emission.
     uses: SmallVec<[Version<P>; 1]>,
-    slot: Option<SlotRecord<P>>,
     /// Whether it is an alias: its address is that of another symbol.
     is_alias: bool,
     /// Whether a generator has defined it: other definitions take its place.
@@ -501,8 +466,6 @@ pub struct Machine<P: Parts> {
     requests: Slab<Request<P>>,
     asking: FxHashMap<(GeneratorId, Symbol), RequestId<P>>,
     next_generator: u64,
-    /// By target version: redirectable symbols whose slots lead to it; some may be removed or lead elsewhere by now.
-    slots: FxHashMap<Version<P>, SmallVec<[Version<P>; 1]>>,
     /// By failed unit: units that failed because of it and have another attempt; some may be removed already.
     stranded: FxHashMap<UnitId<P>, SmallVec<[UnitId<P>; 1]>>,
     graph: Graph<Version<P>>,
@@ -538,7 +501,6 @@ impl<P: Parts> Machine<P> {
             requests: Slab::new(session),
             asking: FxHashMap::default(),
             next_generator: 0,
-            slots: FxHashMap::default(),
             stranded: FxHashMap::default(),
             graph: Graph::new(session),
             blocked: Vec::new(),
@@ -648,7 +610,6 @@ impl<P: Parts> Machine<P> {
 fn push_swept<T>(list: &mut SmallVec<[Key<T>; 1]>, key: Key<T>, alive: impl Fn(Key<T>) -> bool) {
     if list.len() == list.capacity() {
         list.retain(|known| alive(*known));
-        // A slot that alternates between two targets is added many times.
         list.sort_unstable();
         list.dedup();
         if list.len() * 2 > list.capacity() {

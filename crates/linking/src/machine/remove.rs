@@ -10,7 +10,6 @@
 //! | tombstone | stays, and is listed in the effects: the host makes references to the removed code trap. Aliases go, too |
 //! | keep | stays, and what it uses stays with it until nothing that has a name reaches it |
 //!
-//! Slots are not users: a slot that leads to something removed is armed again, and its next call asks the session.
 //!
 //! Cost: the entries removed and their users, and for each removed name the initialisers of its dylib. Closing visits all trackers of the session, and
 //! for each generator all requests. Keeping checks for each removed unit whether a named unit still reaches it: the size of the kept group each time.
@@ -397,16 +396,12 @@ impl<P: Parts> Machine<P> {
             let stranded = self.stranded.remove(&entry.unit);
             self.todo.extend(stranded.into_iter().flatten().map(Todo::Revive));
         }
-        let slots = self.slots.remove(&version).unwrap_or_default();
         if let Ok(dylib) = self.dylibs.get_mut(dylib) {
             dylib.symbols.remove(&symbol);
             dylib.initializers.retain(|known| known.version != version);
             if was_ready {
                 self.effects.publish.push((dylib.board.clone(), symbol, None));
             }
-        }
-        for slot in slots {
-            self.arm_slot(slot, version);
         }
     }
 

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use super::define::NewUnit;
 use super::graph::Failed;
 use super::{
-    Entry, Found, Garbage, Machine, Parts, Pending, Phase, Purpose, SlotRecord, Source, State, UnitId,
-    Version, Work, push_swept,
+    Entry, Found, Garbage, Machine, Parts, Pending, Phase, Purpose, Source, State, UnitId, Version, Work,
+    push_swept,
 };
 use crate::error::{Cause, Error, Failure};
 use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
@@ -60,13 +60,6 @@ impl<P: Parts> Machine<P> {
                 let want = Want { symbol: aliasee, need, at: None };
                 let how = (LookupKind::Static, until, priority);
                 self.new_query(vec![from], &[want], how, Purpose::Alias(unit_id));
-            }
-            Source::Slot { stub, slot, aliasee } => {
-                unit.slot = Some(SlotRecord { slot, aliasee, target: None, serial: 0, was_bound: false });
-                let entries = unit.entries.clone();
-                for version in entries {
-                    self.ready_at_once(version, Some(stub));
-                }
             }
         }
     }

@@ -136,7 +136,6 @@ impl Parts for Counted {
     type Source = ();
     type Generator = ();
     type Ticket = u64;
-    type Slot = brolga_linking::NoSlot;
     type Board = Arc<()>;
 }
 

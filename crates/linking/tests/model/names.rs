@@ -61,7 +61,7 @@ fn names_live_as_long_as_what_they_name() {
     main.remove([made_later]).expect("removed");
     assert!(names.is_empty());
 
-    // The aliasee of an alias that was not looked up; a lazy re-export's.
+    // The aliasee of an alias that was not looked up.
     let scope = session.scope();
     let [alias, of] = ["alias", "of"].map(|text| scope.intern(text));
     main.define(Alias { symbol: alias, flags: E, from: main.all(), aliasee: of }).expect("defined");

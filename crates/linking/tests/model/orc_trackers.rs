@@ -424,7 +424,6 @@ fn code_is_freed_in_reverse_and_by_the_host() {
     impl Target for Numbers {
         type Address = usize;
         type Code = u32;
-        type Slot = brolga_linking::NoSlot;
     }
     struct Freed(Arc<Mutex<Vec<u32>>>);
     impl Host<Numbers> for Freed {

@@ -1,12 +1,12 @@
 //! Shared parts of the tests: plain parts for the bare machine, random numbers, a target for sessions, units to drive by hand.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brolga_linking::machine::Parts;
 use brolga_linking::{
     Dispatcher, Dylib, Error, Failure, InPlace, MaterializationUnit, Name, PlainHost, Responsibility,
-    Session, Slot, Symbol, SymbolFlags, Target, Unit, unit,
+    Session, Symbol, SymbolFlags, Target, Unit, unit,
 };
 
 /// Parts that are numbers.
@@ -18,7 +18,6 @@ impl Parts for Plain {
     type Source = u64;
     type Generator = u64;
     type Ticket = u64;
-    type Slot = u64;
     type Board = ();
 }
 
@@ -59,13 +58,12 @@ impl Random {
     }
 }
 
-/// A target whose code counts how often it was given back, and whose slots are words.
+/// A target whose code counts how often it was given back.
 pub(crate) struct Words;
 
 impl Target for Words {
     type Address = u64;
     type Code = Owned;
-    type Slot = WordSlot;
 }
 
 /// Code: counts its drop.
@@ -74,19 +72,6 @@ pub(crate) struct Owned(pub(crate) Arc<AtomicUsize>);
 impl Drop for Owned {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// A slot: where it leads, or zero when it is armed.
-pub(crate) struct WordSlot(pub(crate) Arc<AtomicU64>);
-
-impl Slot<u64> for WordSlot {
-    fn bind(&self, target: u64) {
-        self.0.store(target, Ordering::SeqCst);
-    }
-
-    fn arm(&self) {
-        self.0.store(0, Ordering::SeqCst);
     }
 }
 

@@ -1,0 +1,32 @@
+//! Where names lead, without a look-up.
+
+use super::{Dependence, Machine, Parts, Read, State};
+use crate::ids::Label;
+
+/// Where a label leads now, if it is the version that is meant.
+pub struct Leads<P: Parts>(pub Dependence<P>);
+
+impl<P: Parts> Read<P> for Leads<P> {
+    type Reply = Option<P::Address>;
+
+    fn read(self, machine: &Machine<P>) -> Self::Reply {
+        let Leads(Dependence { label, version }) = self;
+        let there = machine.find(label).filter(|there| version.is_none_or(|version| version == *there))?;
+        match &machine.entries.get(there)?.state {
+            State::Resolved(address, _) => Some(*address),
+            State::Emitted(address, _) | State::Ready(address) => *address,
+            State::NeverSearched | State::Materializing(_) | State::Failed(_) => None,
+        }
+    }
+}
+
+/// Whether a label leads anywhere, ready or not.
+pub struct IsDefined(pub Label);
+
+impl<P: Parts> Read<P> for IsDefined {
+    type Reply = bool;
+
+    fn read(self, machine: &Machine<P>) -> bool {
+        machine.find(self.0).is_some()
+    }
+}
