@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use crate::board::Address;
 use crate::error::{Error, Name};
-use crate::flags::{Link, LookupKind, Priority, Sees, Until};
+use crate::flags::{Link, LookupKind, Priority, Sees, SymbolFlags, Until};
 use crate::generator::Generator;
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
@@ -92,8 +92,8 @@ pub struct Change<T: Target> {
     pub expected: Vec<Fact<T>>,
     /// Symbols that are not in use any more. Symbols that are being materialized stay.
     pub unused: Vec<Symbol>,
-    /// Symbols that stay, and get the tracker of what is defined.
-    pub stay: Vec<Symbol>,
+    /// Symbols that stay, and get the tracker of what is defined, and these flags.
+    pub stay: Vec<(Symbol, SymbolFlags)>,
     /// Symbols, each with the one whose tracker it gets.
     pub beside: Vec<(Symbol, Symbol)>,
 }

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Dylib, Native};
+use brolga::session::{Dylib, Exports, Native};
 use brolga::{Handle, OptLevel};
 
 use crate::kinds::{self, Kind};
 
 use model::{Answer, Model};
-use steps::{DYLIBS, Program, Random, Step, Type, spelled, symbol};
+use steps::{DYLIBS, Item, Passed, Program, Random, Step, Type, spelled, symbol};
 
 /// How many sequences that differ are reported.
 const FAILURES: usize = 5;
@@ -54,11 +54,8 @@ impl Product {
     }
 
     fn define(&mut self, at: usize, program: &Program, replace: bool) -> Result<Answer, String> {
+        let tracked = self.tracked(at, program.tracker);
         let dylib = &self.dylibs[at];
-        if let Some(tracker) = program.tracker {
-            let made = || dylib.create_tracker(OnDrop::Keep).unwrap();
-            self.trackers.entry((at, tracker)).or_insert_with(made);
-        }
         let text = program.text();
         let read = match program.is_late {
             true => dylib.read_late("program.jlir", text.as_bytes()),
@@ -69,9 +66,16 @@ impl Product {
             Err(error) => return Err(error.to_string()),
         };
         let read = program.kind.of(read);
-        let tracker = program.tracker.and_then(|tracker| self.trackers.get(&(at, tracker)));
-        let dylib = tracker.map_or_else(|| dylib.clone(), |tracker| dylib.tracked_by(tracker));
-        if replace { refused(dylib.redefine(read)) } else { refused(dylib.define(read)) }
+        let read = if program.is_hidden { read.hidden() } else { read };
+        if replace { refused(tracked.redefine(read)) } else { refused(tracked.define(read)) }
+    }
+
+    /// A dylib, for what is tracked by its tracker of this number, if any.
+    fn tracked(&mut self, at: usize, tracker: Option<usize>) -> Dylib {
+        let dylib = &self.dylibs[at];
+        let Some(tracker) = tracker else { return dylib.clone() };
+        let made = || dylib.create_tracker(OnDrop::Keep).unwrap();
+        dylib.tracked_by(self.trackers.entry((at, tracker)).or_insert_with(made))
     }
 
     /// The values of some calls; of the first one that fails, the error.
@@ -120,6 +124,20 @@ impl Product {
                     links[..=at].rotate_right(1);
                 }
                 refused(linking.set_links(links))
+            }
+            Step::Reexport { dylib, from, ref passed, tracker } => {
+                let texts = |items: &[Item]| items.iter().map(|item| item.text()).collect::<Vec<_>>();
+                let exports = match passed {
+                    Passed::All => Exports::All,
+                    Passed::Only(items) => Exports::only(texts(items)),
+                    Passed::Except(items) => Exports::except(texts(items)),
+                };
+                refused(self.tracked(dylib, tracker).reexport(&self.dylibs[from], exports))
+            }
+            Step::EndReexport { dylib, from } => refused(self.dylibs[dylib].end_reexport(&self.dylibs[from])),
+            Step::Alias { dylib, name, from, original, tracker } => {
+                let tracked = self.tracked(dylib, tracker);
+                refused(tracked.alias(spelled(name), &self.dylibs[from], spelled(original)))
             }
             Step::Define { dylib, ref program, replace } => self.define(dylib, program, replace),
             Step::Host { dylib, name, is_float, salt, replace } => {
@@ -239,6 +257,9 @@ fn smaller(step: &Step) -> Vec<Step> {
             }
             if program.kind != Kind::Eager {
                 add(&|program| program.kind = Kind::Eager);
+            }
+            if program.is_hidden {
+                add(&|program| program.is_hidden = false);
             }
             if program.is_late {
                 add(&|program| program.is_late = false);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::Kind;
 
-use super::steps::{Arg, Body, DYLIBS, Function, How, NAMES, Program, SIGN, Step, Type};
+use super::steps::{Arg, Body, DYLIBS, Function, How, Item, NAMES, Passed, Program, SIGN, Step, Type};
 
 /// The library, which is the last one in all link orders.
 const LIBRARY: usize = DYLIBS;
@@ -28,7 +28,16 @@ pub(super) enum Answer {
 #[derive(Default, Clone)]
 struct Homonym {
     owner: Option<usize>,
+    /// Whether its owner has hidden methods of it alone.
+    is_hidden: bool,
     users: BTreeSet<usize>,
+}
+
+struct Reexport {
+    dylib: usize,
+    from: usize,
+    passed: Passed,
+    tracker: Option<usize>,
 }
 
 /// Where a static call goes.
@@ -42,6 +51,9 @@ enum Target {
 
 struct Definition {
     homonym: usize,
+    /// The method that it is an alias of, and the number of its life.
+    alias_of: Option<(Key, u64)>,
+    is_hidden: bool,
     body: Body,
     salt: i64,
     /// What the names of the body mean.
@@ -81,6 +93,7 @@ struct Declared {
 pub(super) struct Model {
     /// The link orders, of the library as well.
     orders: [Vec<usize>; DYLIBS + 1],
+    reexports: Vec<Reexport>,
     homonyms: [Vec<Homonym>; NAMES.len()],
     definitions: BTreeMap<Key, Definition>,
     /// The variables of the dylibs.
@@ -111,40 +124,73 @@ impl Model {
             fields: None,
             kind,
             is_late: false,
+            is_hidden: false,
             tracker: None,
         };
         model.define(LIBRARY, &library, false);
         model
     }
 
-    fn sees(&self, dylib: usize, other: usize) -> bool {
-        self.orders[dylib].contains(&other)
+    /// Where a name is looked for along these dylibs: each is followed by what it re-exports, and searched once.
+    fn along(&self, links: &[usize], item: Item) -> Vec<usize> {
+        fn visit(model: &Model, dylib: usize, item: Item, found: &mut Vec<usize>) {
+            if !found.contains(&dylib) {
+                found.push(dylib);
+                let of = model.reexports.iter().filter(|one| one.dylib == dylib && one.passed.has(item));
+                of.for_each(|one| visit(model, one.from, item, found));
+            }
+        }
+        let mut found = Vec::new();
+        links.iter().for_each(|&dylib| visit(self, dylib, item, &mut found));
+        found
+    }
+
+    /// Where a dylib looks for a name.
+    fn order(&self, dylib: usize, item: Item) -> Vec<usize> {
+        self.along(&self.orders[dylib], item)
+    }
+
+    /// Where it looks for the owner of a name: in itself first, whatever its link order is.
+    fn owners(&self, dylib: usize, item: Item) -> Vec<usize> {
+        let others = self.orders[dylib].iter().copied().filter(|other| *other != dylib);
+        let links: Vec<usize> = std::iter::once(dylib).chain(others).collect();
+        self.along(&links, item)
+    }
+
+    fn sees(&self, dylib: usize, other: usize, name: usize) -> bool {
+        self.order(dylib, Item::Function(name)).contains(&other)
     }
 
     /// Which function a name means in a program of a dylib that has a method of it, or has none.
     fn meaning(&self, dylib: usize, name: usize, is_defined: bool) -> usize {
         let all = &self.homonyms[name];
-        let owned = |owner: &usize| all.iter().position(|homonym| homonym.owner == Some(*owner));
-        // A dylib owns its names, whatever is before it in the order.
-        if let Some(found) = owned(&dylib).or_else(|| self.orders[dylib].iter().find_map(owned)) {
+        let owned = |owner: &usize| {
+            let is = |one: &Homonym| one.owner == Some(*owner) && (*owner == dylib || !one.is_hidden);
+            all.iter().position(is)
+        };
+        if let Some(found) = self.owners(dylib, Item::Function(name)).iter().find_map(owned) {
             return found;
         }
         let free = |is: &dyn Fn(&Homonym) -> bool| all.iter().position(|one| one.owner.is_none() && is(one));
-        let related = |user: &usize| self.sees(*user, dylib) || self.sees(dylib, *user);
+        let related = |user: &usize| self.sees(*user, dylib, name) || self.sees(dylib, *user, name);
         let found = free(&|one| one.users.contains(&dylib))
             .or_else(|| free(&|one| one.users.iter().all(related)))
             .unwrap_or(all.len());
         // Whoever has mentioned the function without seeing its owner does not share it.
-        let is_shared = |one: &Homonym| one.users.iter().any(|user| !self.sees(*user, dylib));
+        let is_shared = |one: &Homonym| one.users.iter().any(|user| !self.sees(*user, dylib, name));
         if is_defined && all.get(found).is_some_and(is_shared) { all.len() } else { found }
     }
 
-    fn note(&mut self, dylib: usize, name: usize, homonym: usize, is_defined: bool) {
+    fn note(&mut self, dylib: usize, name: usize, homonym: usize, is_defined: bool, is_hidden: bool) {
         let all = &mut self.homonyms[name];
         if homonym == all.len() {
             all.push(Homonym::default());
         }
         all[homonym].users.insert(dylib);
+        if is_defined && name != SIGN {
+            let one = &mut all[homonym];
+            one.is_hidden = is_hidden && (one.owner.is_none() || one.is_hidden);
+        }
         if is_defined {
             all[homonym].owner.get_or_insert(dylib);
         }
@@ -168,14 +214,21 @@ impl Model {
             if own.contains(&(name, ty)) {
                 return Some((dylib, name, ty));
             }
-            let is = |key: &Key| self.definitions.get(key).is_some_and(|found| found.homonym == homonym);
-            self.orders[dylib].iter().map(|&at| (at, name, ty)).find(is)
+            let is = |key: &Key| {
+                let found = self.definitions.get(key);
+                found.is_some_and(|found| found.homonym == homonym && (key.0 == dylib || !found.is_hidden))
+            };
+            self.order(dylib, Item::Function(name)).into_iter().map(|at| (at, name, ty)).find(is)
         })
     }
 
     fn define(&mut self, dylib: usize, program: &Program, replace: bool) -> Answer {
         let own: Vec<(usize, Type)> = program.functions.iter().map(|one| (one.name, one.ty)).collect();
         if !replace && own.iter().any(|&(name, ty)| self.definitions.contains_key(&(dylib, name, ty))) {
+            return Answer::Refused;
+        }
+        let is_alias = |key: Key| self.definitions.get(&key).is_some_and(|one| one.alias_of.is_some());
+        if own.iter().any(|&(name, ty)| is_alias((dylib, name, ty))) {
             return Answer::Refused;
         }
         let mut used: BTreeSet<usize> = own.iter().map(|(name, _)| *name).collect();
@@ -216,7 +269,8 @@ impl Model {
         }
         // Variables.
         let find = |model: &Model, variable: usize| {
-            model.orders[dylib].iter().find_map(|&at| model.variables.get(&(at, variable)).copied())
+            let order = model.order(dylib, Item::Variable(variable)).into_iter();
+            order.filter_map(|at| model.variables.get(&(at, variable)).copied()).next()
         };
         for function in &program.functions {
             if let Body::Read(variable) | Body::Set(variable) = function.body
@@ -242,7 +296,7 @@ impl Model {
         }
         let fields = self.fields(dylib).unwrap_or(0);
         for (&name, &homonym) in &meaning {
-            self.note(dylib, name, homonym, defined.contains(&name));
+            self.note(dylib, name, homonym, defined.contains(&name), program.is_hidden);
         }
         let mut lives = BTreeMap::new();
         for &(name, ty) in &own {
@@ -263,6 +317,8 @@ impl Model {
             };
             let definition = Definition {
                 homonym: meaning[&function.name],
+                alias_of: None,
+                is_hidden: program.is_hidden,
                 body: function.body,
                 salt: function.salt,
                 meaning: meaning.clone(),
@@ -281,7 +337,7 @@ impl Model {
     /// How many fields `P` has in a dylib.
     fn fields(&self, dylib: usize) -> Option<usize> {
         let declared = |at: &usize| self.declared.iter().find(|declared| declared.dylib == *at);
-        let meant = declared(&dylib).or_else(|| self.orders[dylib].iter().find_map(declared));
+        let meant = self.owners(dylib, Item::Type).iter().find_map(declared);
         meant.map(|meant| self.types[meant.number])
     }
 
@@ -305,6 +361,51 @@ impl Model {
             }
             None => self.declared.push(new),
         }
+    }
+
+    /// Makes `name` an alias of what another dylib sees of a function.
+    fn alias(
+        &mut self,
+        dylib: usize,
+        name: usize,
+        (from, original): (usize, usize),
+        tracker: Option<usize>,
+    ) -> Answer {
+        let of = self.meaning(from, original, false);
+        let visible = |ty: Type| {
+            let is = |key: &Key| {
+                let found = self.definitions.get(key);
+                found.is_some_and(|found| found.homonym == of && (key.0 == from || !found.is_hidden))
+            };
+            let order = self.order(from, Item::Function(original)).into_iter();
+            order.map(|at| (at, original, ty)).find(is)
+        };
+        let methods: Vec<Key> = [Type::Int, Type::Float, Type::Any].into_iter().filter_map(visible).collect();
+        let is_there = |key: &Key| self.definitions.contains_key(&(dylib, name, key.2));
+        if methods.is_empty() || methods.iter().any(is_there) {
+            return Answer::Refused;
+        }
+        let homonym = self.meaning(dylib, name, true);
+        self.note(dylib, name, homonym, true, false);
+        for key in methods {
+            self.clock += 1;
+            let alias = Definition {
+                homonym,
+                alias_of: Some((key, self.definitions[&key].life)),
+                is_hidden: false,
+                body: Body::Constant,
+                salt: 0,
+                meaning: BTreeMap::new(),
+                target: Target::Late,
+                cell: None,
+                fields: 0,
+                tracker,
+                life: self.clock,
+                since: self.clock,
+            };
+            self.definitions.insert((dylib, name, key.2), alias);
+        }
+        Answer::Done
     }
 
     /// Says whether something was removed.
@@ -333,6 +434,12 @@ impl Model {
             return Err(Answer::Unspecified);
         }
         let definition = &self.definitions[&key];
+        if let Some((original, life)) = definition.alias_of {
+            return match self.definitions.get(&original) {
+                Some(found) if found.life == life => self.call(original, value, depth + 1),
+                _ => Err(Answer::Unspecified),
+            };
+        }
         let Definition { salt, body, target, .. } = *definition;
         let called = |arg| match arg {
             Arg::Int | Arg::Hidden => Value::Int,
@@ -373,7 +480,9 @@ impl Model {
 
     /// What a call from Rust finds: the first dylib in the link order that has the symbol.
     fn look_up(&self, dylib: usize, name: usize, ty: Type) -> Option<Key> {
-        self.orders[dylib].iter().map(|&at| (at, name, ty)).find(|key| self.definitions.contains_key(key))
+        let is_there =
+            |key: &Key| self.definitions.get(key).is_some_and(|found| key.0 == dylib || !found.is_hidden);
+        self.order(dylib, Item::Function(name)).into_iter().map(|at| (at, name, ty)).find(is_there)
     }
 
     pub(super) fn step(&mut self, step: &Step) -> Answer {
@@ -392,6 +501,18 @@ impl Model {
                 }
                 Answer::Done
             }
+            Step::Reexport { dylib, from, ref passed, tracker } => {
+                self.reexports.push(Reexport { dylib, from, passed: passed.clone(), tracker });
+                Answer::Done
+            }
+            Step::EndReexport { dylib, from } => {
+                let before = self.reexports.len();
+                self.reexports.retain(|one| (one.dylib, one.from) != (dylib, from));
+                if self.reexports.len() < before { Answer::Done } else { Answer::Refused }
+            }
+            Step::Alias { dylib, name, from, original, tracker } => {
+                self.alias(dylib, name, (from, original), tracker)
+            }
             Step::Define { dylib, ref program, replace } => self.define(dylib, program, replace),
             Step::Host { dylib, name, is_float, salt, replace } => {
                 let ty = if is_float { Type::Float } else { Type::Int };
@@ -403,6 +524,7 @@ impl Model {
                     fields: None,
                     kind,
                     is_late: false,
+                    is_hidden: false,
                     tracker: None,
                 };
                 self.define(dylib, &program, replace)
@@ -415,12 +537,14 @@ impl Model {
                 self.remove(|key, one| key.0 == dylib && one.tracker == Some(tracker));
                 self.variables.retain(|key, one| key.0 != dylib || one.tracker != Some(tracker));
                 self.declared.retain(|one| one.dylib != dylib || one.tracker != Some(tracker));
+                self.reexports.retain(|one| one.dylib != dylib || one.tracker != Some(tracker));
                 Answer::Done
             }
             Step::Clear { dylib } => {
                 self.remove(|key, _| key.0 == dylib);
                 self.variables.retain(|key, _| key.0 != dylib);
                 self.declared.retain(|declared| declared.dylib != dylib);
+                self.reexports.retain(|one| one.dylib != dylib);
                 Answer::Done
             }
             Step::Call { dylib, name, ty, times } => {

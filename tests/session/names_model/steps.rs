@@ -97,7 +97,46 @@ pub(super) struct Program {
     pub(super) kind: Kind,
     /// Whether callees may be missing.
     pub(super) is_late: bool,
+    /// Whether other dylibs do not see its functions.
+    pub(super) is_hidden: bool,
     pub(super) tracker: Option<usize>,
+}
+
+/// What a name is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Item {
+    Function(usize),
+    Variable(usize),
+    /// `P`.
+    Type,
+}
+
+impl Item {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Item::Function(name) => spelled(name),
+            Item::Variable(variable) => VARIABLES[variable],
+            Item::Type => "P",
+        }
+    }
+}
+
+/// What is re-exported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Passed {
+    All,
+    Only(Vec<Item>),
+    Except(Vec<Item>),
+}
+
+impl Passed {
+    pub(super) fn has(&self, item: Item) -> bool {
+        match self {
+            Passed::All => true,
+            Passed::Only(items) => items.contains(&item),
+            Passed::Except(items) => !items.contains(&item),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,6 +149,23 @@ pub(super) enum Step {
     First {
         dylib: usize,
         first: usize,
+    },
+    Reexport {
+        dylib: usize,
+        from: usize,
+        passed: Passed,
+        tracker: Option<usize>,
+    },
+    EndReexport {
+        dylib: usize,
+        from: usize,
+    },
+    Alias {
+        dylib: usize,
+        name: usize,
+        from: usize,
+        original: usize,
+        tracker: Option<usize>,
     },
     Define {
         dylib: usize,
@@ -236,13 +292,34 @@ impl Random {
         ]);
         let tracker = self.is(4).then(|| self.below(2));
         let fields = self.is(4).then(|| 1 + self.below(3));
-        Program { functions, globals, fields, kind, is_late: self.is(2), tracker }
+        Program { functions, globals, fields, kind, is_late: self.is(2), is_hidden: self.is(8), tracker }
+    }
+
+    fn passed(&mut self) -> Passed {
+        let mut items: Vec<Item> = (0..NAMES.len()).map(Item::Function).collect();
+        items.extend([Item::Variable(0), Item::Variable(1), Item::Type]);
+        let kind = self.below(3);
+        items.retain(|_| self.is(2));
+        match kind {
+            0 => Passed::All,
+            1 => Passed::Only(items),
+            _ => Passed::Except(items),
+        }
     }
 
     fn step(&mut self, salt: &mut i64) -> Step {
         let dylib = self.below(DYLIBS);
         let name = self.below(SIGN);
-        match self.below(40) {
+        match self.below(43) {
+            40 => {
+                let (from, passed) = (self.below(DYLIBS), self.passed());
+                Step::Reexport { dylib, from, passed, tracker: self.is(4).then(|| self.below(2)) }
+            }
+            41 if self.is(2) => Step::EndReexport { dylib, from: self.below(DYLIBS) },
+            42 => {
+                let (from, original) = (self.below(DYLIBS), self.below(SIGN));
+                Step::Alias { dylib, name, from, original, tracker: self.is(4).then(|| self.below(2)) }
+            }
             0..2 => Step::Link { from: dylib, to: self.below(DYLIBS) },
             2 if self.is(2) => Step::First { dylib, first: self.below(DYLIBS) },
             2..17 => Step::Define { dylib, program: self.program(salt), replace: self.is(3) },
@@ -357,11 +434,11 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Step::Define { dylib, program, replace } => {
-                let Program { kind, is_late, tracker, .. } = program;
+                let Program { kind, is_late, is_hidden, tracker, .. } = program;
                 let word = if *replace { "redefine" } else { "define" };
                 write!(
                     f,
-                    "{word} in d{dylib}: {kind:?}, late: {is_late}, tracker: {tracker:?}\n{}",
+                    "{word} in d{dylib}: {kind:?}, late: {is_late}, hidden: {is_hidden}, tracker: {tracker:?}\n{}",
                     program.text()
                 )
             }

@@ -11,6 +11,7 @@
 //! Nothing is refused after the step (`batch/step.rs`). If the basis of a change has changed, the step fails, and the defining thread
 //! prepares it again (`invalidation.rs` defines the basis).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
@@ -82,8 +83,8 @@ pub(super) struct Batch<'a> {
     again: Vec<Again>,
     /// The methods that become visible.
     pub(super) methods: NewRows,
-    /// The symbols of those.
-    stay: Vec<Symbol>,
+    /// The symbols of the cells that stay, with their flags.
+    stay: BTreeMap<Symbol, SymbolFlags>,
     /// Second tiers that the functions had before, if they had any, and do not have now.
     stale: Vec<Symbol>,
     /// Hidden symbols of functions, each with the symbol of its cell: a tracker may have removed the cell's symbol alone.
@@ -110,7 +111,7 @@ impl<'a> Batch<'a> {
             is_replaceable: false,
             again: Vec::new(),
             methods: NewRows::default(),
-            stay: Vec::new(),
+            stay: BTreeMap::new(),
             stale: Vec::new(),
             hidden: Vec::new(),
         }
@@ -166,7 +167,7 @@ impl<'a> Batch<'a> {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
         let symbol = self.names.intern(&module[id].symbol(&module.cx));
         let label = self.dylib.linking.label(symbol);
-        let stays = self.stay.contains(&symbol) && shared.methods.has(label, module, id);
+        let stays = self.stay.contains_key(&symbol) && shared.methods.has(label, module, id);
         if !stays || self.is_shared_function(module, id) {
             self.methods.add(label, (module, id), |declared| deferred(shared, linking, label, declared));
         }
@@ -242,7 +243,7 @@ impl<'a> Batch<'a> {
         }
         match there.filter(|owner| owner.cell().ty().is_called_like(&ty)) {
             Some(owner) => {
-                self.stay.push(symbol);
+                self.stay.insert(symbol, flags);
                 let dylib = self.dylib.linking.id();
                 let source = Body::new(shared, linking, dylib, body, hot.as_ref(), pin.clone());
                 // Facts that callers rely on hold as long as these run.

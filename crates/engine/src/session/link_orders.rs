@@ -210,7 +210,7 @@ impl<'a> View<'a> {
         !self.has_reexports || self.of(name).iter().any(|seen| seen.dylib == dylib)
     }
 
-    /// Where it sees the function with a symbol, if that is in no dylib of its link order.
+    /// Where it sees the function with a symbol, if that may not be the first dylib of its link order that has it.
     pub(super) fn re_exported(&self, symbol: &str) -> Option<DylibId> {
         let bare = symbol.split('(').next().filter(|_| self.has_reexports)?;
         let is_there = |seen: &&Seen<'_>| {
@@ -218,7 +218,7 @@ impl<'a> View<'a> {
                 && self.session.defines(seen.dylib, symbol)
         };
         let found = self.of(bare).iter().find(is_there).map(|seen| seen.dylib);
-        found.filter(|id| !self.links.contains(id))
+        found.filter(|id| *id != self.dylib)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Definitions, and the other changes of the same step.
 //!
-//! A replacement of functions behind slots has several parts: new bodies, remaining slots that move to another tracker, definitions on behalf of
+//! A replacement of functions behind cells has several parts: new bodies, remaining cells that move to another tracker, definitions on behalf of
 //! others that move to their owners' trackers, and hidden symbols that are out of use. As separate steps they would be visible half done, and a
 //! later one could be refused after the first took effect.
 //!
@@ -9,12 +9,13 @@
 //! | what lies beside removed symbols loses its name ([`RemoveOrphans`]) | in a step before, even if the rest is refused: no lookup finds it | left out, and so is what is being materialized |
 //! | definitions | all or none | |
 //! | what is out of use loses its name | with them | left out, and so is what is being materialized |
-//! | symbols that stay get the tracker of the definitions | with them | left out |
+//! | symbols that stay get the tracker of the definitions, and their flags | with them | left out |
 //! | symbols get the tracker of what they lie beside | with them | left out |
 //! | symbols that stay, or have something beside them, use no version any more that has lost its name | with them | |
 
 use super::{Define, Event, Machine, NewUnit, Parts, State, TrackerId, Version};
 use crate::error::Error;
+use crate::flags::SymbolFlags;
 use crate::ids::{DylibId, Label, Symbol};
 
 /// See the file's header.
@@ -23,8 +24,8 @@ pub struct Change<P: Parts> {
     pub define: Define<P>,
     /// Symbols that have gone out of use.
     pub unused: Vec<Symbol>,
-    /// Symbols that stay.
-    pub stay: Vec<Symbol>,
+    /// Symbols that stay, each with its flags from now on.
+    pub stay: Vec<(Symbol, SymbolFlags)>,
     /// Symbols, each with the one whose tracker it gets; itself, if it is redefined and keeps its tracker.
     pub beside: Vec<(Symbol, Symbol)>,
 }
@@ -45,7 +46,8 @@ impl<P: Parts> Event<P> for Change<P> {
             kept.filter_map(|(symbol, _)| Some((*symbol, machine.tracker_of(at(*symbol))?))).collect();
         self.define.apply(machine)?;
         self.unused.into_iter().for_each(|symbol| machine.leave_name(at(symbol)));
-        for symbol in self.stay {
+        for (symbol, flags) in self.stay {
+            machine.set_flags(at(symbol), flags);
             machine.retrack(at(symbol), tracker);
             machine.use_no_nameless(at(symbol));
         }
@@ -114,6 +116,12 @@ impl<P: Parts> Machine<P> {
         uses.retain(|version| is_named(version));
         unit.uses = uses;
         self.collect_nameless(gone);
+    }
+
+    fn set_flags(&mut self, label: Label, flags: SymbolFlags) {
+        if let Some(entry) = self.find(label).and_then(|version| self.entries.get_mut(version)) {
+            entry.flags = flags;
+        }
     }
 
     /// The tracker of the unit of a symbol.

@@ -172,7 +172,7 @@ impl Step<'_, '_> {
             replace: batch.replace,
             expected,
             unused: std::mem::take(&mut batch.stale),
-            stay: std::mem::take(&mut batch.stay),
+            stay: std::mem::take(&mut batch.stay).into_iter().collect(),
             beside: batch.beside.clone(),
         }
     }
