@@ -256,6 +256,7 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
         }
     };
     let dylib = session.create_dylib("main").map_err(Stop::session)?;
+    dylib.add_process_symbols(|_| true).map_err(Stop::session)?;
     match source {
         Source::Text { name, bytes, calls } => {
             // As without tiers: what is missing is an error of the call that reaches it.

@@ -9,7 +9,7 @@ use brolga::ir::Module;
 use brolga::ir::Type;
 use brolga::ir::build::{BuildError, Builder};
 use brolga::ir::intrinsic::Intrinsic;
-use brolga::session::linking::{self, Dependants, Priority};
+use brolga::session::linking::{self, Dependants, OnDrop, Priority};
 use brolga::session::{Definitions, Dylib, Signature};
 use brolga::{SessionError, TypedFunc, Workers};
 
@@ -293,16 +293,58 @@ fn c_symbols_come_from_the_nearest_place() {
     let main = dylib(&session, "main", source);
     main.link_against(&process).unwrap();
     assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((-5,)), Ok(5));
-    // The list of the process is one: neither a fall-back nor the first call leads around it.
-    let beside = dylib(&session, "beside", &source.replace("labs", "llabs"));
-    let refused = beside.func::<(i64,), i64>("f").unwrap_err().to_string();
-    assert!(refused.contains("the host does not allow the C symbol `llabs`"), "{refused}");
+    // What the process has is seen where a dylib in the link order has it, and nowhere else.
+    for (at, name) in [("beside", "labs"), ("linked", "llabs")] {
+        let text = source.replace("labs", name);
+        let beside = session.create_dylib(at).unwrap();
+        if at == "linked" {
+            beside.link_against(&process).unwrap();
+        }
+        for is_late in [false, true] {
+            let read = if is_late { Dylib::read_late } else { Dylib::read };
+            let read = read(&beside, "f.jlir", text.replace("f(", &format!("f{is_late}(")).as_bytes());
+            beside.define(read.unwrap()).unwrap();
+            let called = beside.func::<(i64,), i64>(&format!("f{is_late}"));
+            let refused = match called {
+                Ok(function) => function.call((-5,)).unwrap_err().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(refused.contains(&format!("the program sees no C symbol `{name}`")), "{refused}");
+        }
+    }
     let other = dylib(&session, "other", source);
     other.define_c_symbol("labs", minus as *const ()).unwrap();
     assert_eq!(other.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(-7));
     // The uses of one dylib by another are known.
     let used = process.clear(Dependants::Deny).unwrap_err().to_string();
     assert_eq!(used, "`labs` of `process` used by `f(Int64)` of `main`");
+}
+
+/// The symbols of a library are found where a dylib in the link order has it. They go with its tracker.
+#[cfg(target_os = "linux")]
+#[test]
+fn libraries_are_those_of_the_dylibs_that_a_program_sees() {
+    let source = |name: &str| {
+        format!(
+            "function {name}(x::Int64)::Int64\n\
+             1 ─ %1 = $(Expr(:foreigncall, :(:labs), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+             └──      return %1\nend\n"
+        )
+    };
+    let session = session(Workers::Caller);
+    let [system, main] = ["system", "main"].map(|name| session.create_dylib(name).unwrap());
+    let call = |name: &str| {
+        main.define(main.read("f.jlir", source(name).as_bytes()).unwrap()).unwrap();
+        let called = main.func::<(i64,), i64>(name).map(|function| function.call((-5,)).unwrap());
+        called.map_err(|error| error.to_string())
+    };
+    let tracker = system.create_tracker(OnDrop::Keep).unwrap();
+    system.tracked_by(&tracker).add_library("libc.so.6").unwrap();
+    assert!(call("beside").is_err());
+    main.link_against(&system).unwrap();
+    assert_eq!(call("linked"), Ok(5));
+    tracker.remove(Dependants::Keep).unwrap();
+    assert!(call("removed").is_err());
 }
 
 /// An archive that the C compiler made: `area` needs `scale` and `even` of other members, and `isatty` of the C library; `even`

@@ -111,6 +111,7 @@ pub unsafe extern "C" fn brolga_session_dylib(
         let (session, place) = (given(session, "session")?, place(dylib, "dylib")?);
         // SAFETY: by the contract.
         let dylib = session.session.create_dylib(unsafe { self::name(name) }?)?;
+        dylib.add_process_symbols(|_| true)?;
         give(place, BrolgaDylib { dylib, runtime: session.runtime.clone() });
         Ok(())
     })

@@ -89,6 +89,7 @@ routines! {
 
     // (thread, symbol): the address of the C function with this name, if there was none when the code was linked; 0 if an exception is pending.
     "brolga_foreign_symbol" (Thread, Ptr) -> Ptr;
+    "brolga_given_symbol" (Thread, Ptr) -> Ptr;
 
     // 128-bit integers. Division by zero gives 0; the code checks before.
 

@@ -77,7 +77,7 @@ pub use memory::code_memory::{CodeMemory, CodeMemoryOptions, Mapping};
 pub use memory::error::CodeMemoryError;
 pub use memory::evictor::Evictor;
 pub use memory::reservation::CodeMemoryStats;
-pub use program::{BuildError, Compiled, Linkage, Source, Style, compile_for};
+pub use program::{BuildError, Compiled, Linkage, Outside, Source, Style, compile_for};
 pub use tiering::counting::{LoopEntry, Tiers};
 pub use tiering::interpreter::{Interpret, Interpreter};
 pub use tiering::profile::Cells;

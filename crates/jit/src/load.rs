@@ -29,9 +29,14 @@ use crate::link::foreign::Foreign;
 use crate::link::globals::Globals;
 use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 use crate::link::maps;
+use crate::program::Outside;
 use crate::tiering::profile::Cells;
 use crate::unit::types::Types;
 use crate::unit::{Contents, MethodKeeper, Unit};
+
+/// The routine that finds a C symbol when it is called, and the one for code that is given some.
+const FOREIGN_SYMBOL: &str = "brolga_foreign_symbol";
+const GIVEN_SYMBOL: &str = "brolga_given_symbol";
 
 /// Facts about the program of the code.
 #[derive(Clone, Copy)]
@@ -47,6 +52,8 @@ pub(crate) struct Program<'a> {
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
     /// Whether calls look for C symbols that are not found.
     pub(crate) defers_foreign: bool,
+    /// Where it finds other C symbols.
+    pub(crate) outside: Outside,
     /// The indirection cells that its code names.
     pub(crate) indirect: &'a BTreeMap<&'a str, Result<IndirectCell, String>>,
     /// The words of the functions whose C entries it names.
@@ -234,13 +241,22 @@ impl Resolver for Visible<'_> {
                 Ok(outside(cells.address()))
             }
             Symbol::Methods => Ok(outside(Arc::as_ptr(self.table).expose_provenance())),
-            Symbol::Routine(_) => self.jit.routines().resolve(symbol),
+            Symbol::Routine(name) => match self.program.map(|program| program.outside) {
+                Some(Outside::Given) if *name == FOREIGN_SYMBOL => {
+                    self.jit.routines().resolve(&Symbol::Routine(GIVEN_SYMBOL.into()))
+                }
+                _ => self.jit.routines().resolve(symbol),
+            },
             Symbol::Foreign { name, library, weak } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));
                 if let (None, Some(given)) = (library, given) {
                     return Ok(given.import());
                 }
-                let found = self.runtime.foreign().resolve(name, library.as_deref());
+                let foreign = self.runtime.foreign();
+                let found = match self.program.map(|program| program.outside) {
+                    Some(Outside::Given) => foreign.given(name),
+                    Some(Outside::Process) | None => foreign.resolve(name, library.as_deref()),
+                };
                 match found {
                     Ok(address) => Ok(outside(address)),
                     // The code asks for it when it calls it.

@@ -55,6 +55,16 @@ pub struct Source<'a> {
     pub ty: Option<Arc<FunctionType>>,
 }
 
+/// Where code finds C symbols that it is not linked to by [`Linkage::foreign`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Outside {
+    /// In the process.
+    #[default]
+    Process,
+    /// Among those that the run time itself has, and the embedder has given it.
+    Given,
+}
+
 /// The links of a unit beside the runtime.
 #[derive(Clone, Default)]
 pub struct Linkage<'a> {
@@ -70,6 +80,8 @@ pub struct Linkage<'a> {
     /// Whether a call of a missing C symbol looks it up again, and throws if it is still missing. Always so where
     /// [`foreign`](Linkage::foreign) is not given.
     pub defers_foreign: bool,
+    /// Where it finds other C symbols.
+    pub outside: Outside,
     /// The source of the cells that its code names.
     pub indirect: Option<&'a dyn FindCell>,
     /// The continuations of its loops. The unit keeps them.
@@ -425,6 +437,7 @@ impl Jit {
             table: linkage.table.unwrap_or(self.runtime().methods()),
             foreign: linkage.foreign,
             defers_foreign: linkage.defers_foreign || linkage.foreign.is_none(),
+            outside: linkage.outside,
             indirect: &indirect,
             c_callees: &compiled.c_callees,
             cells: linkage.cells,

@@ -42,6 +42,7 @@ pub fn start<R>(options: &Options, body: impl FnOnce(&mut Prompt<'_>, Vec<Reply>
     let workers = if options.tiered.is_some() { Workers::Pool(1) } else { Workers::Caller };
     let session = Session::new(settings, workers)?;
     let dylib = session.create_dylib("prompt").map_err(|error| Error::Globals(error.to_string().into()))?;
+    dylib.add_process_symbols(|_| true).map_err(|error| Error::Globals(error.to_string().into()))?;
     let module = Module::new(session.context().view());
     let evaluator = Evaluator::new(&dylib, &module);
     let mut prompt =

@@ -5,14 +5,13 @@
 //! functions of Julia's run time that are here (`c_functions.rs`). Opened libraries stay open as long as the runtime, because compiled code holds
 //! addresses in them.
 //!
-//! **Allow-list.** By default a program may name any symbol of the process and any library. From the first [`Foreign::allow`] on, only names
-//! that a filter accepts are looked up in the process and in the mathematics library, and a program may name only libraries that the
-//! host has opened. The rule holds here, so it holds for linked code, for symbols that are looked up by the first call, for
-//! members of archives and for images alike.
+//! **What is given.** Programs of an engine, and images, may name any symbol of the process and any library. Programs of a session find what their dylibs have ([`Foreign::given`]): without a
+//! definition there they may name what the embedder's table and the run time have. The rule is here, so it holds for linked code, for symbols that are looked up by the first call, and for
+//! members of archives.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
@@ -25,17 +24,11 @@ pub enum ForeignError {
         /// The symbol.
         name: String,
     },
-    /// The process may have it, and the host does not allow it.
-    #[error("the host does not allow the C symbol `{name}` (`Foreign::allow`, `Dylib::add_process_symbols`)")]
-    NotAllowed {
+    /// No dylib of a session that the program sees has it, whether the process has it or not.
+    #[error("the program sees no C symbol `{name}` (`Dylib::add_process_symbols`, `Dylib::define_c_symbol`)")]
+    NotGiven {
         /// The symbol.
         name: String,
-    },
-    /// The program names a library that the host has not opened, and libraries are restricted.
-    #[error("the host does not allow the library `{library}` (`Foreign::open`, `Dylib::add_library`)")]
-    LibraryNotAllowed {
-        /// The library.
-        library: String,
     },
     /// The library does not have it.
     #[error("there is no C symbol `{name}` in `{library}`")]
@@ -60,14 +53,9 @@ const MATHEMATICS: Option<&str> = Some("libm.so.6");
 #[cfg(not(target_os = "linux"))]
 const MATHEMATICS: Option<&str> = None;
 
-/// Accepts the names that programs may use.
-type Filter = Box<dyn Fn(&str) -> bool + Send + Sync>;
-
 /// The C symbols that compiled code of one runtime may call.
 #[derive(Default)]
 pub struct Foreign {
-    /// The filters of the allow-list; all names are allowed while there is none.
-    allowed: RwLock<Vec<Filter>>,
     defined: Mutex<BTreeMap<String, usize>>,
     libraries: Mutex<BTreeMap<String, Library>>,
 }
@@ -84,54 +72,43 @@ impl Foreign {
         defined.insert(name.into(), address.expose_provenance());
     }
 
-    /// Restricts programs: from now on they may name symbols of the process only if this filter, or one of an earlier call, accepts the
-    /// name, and libraries only if [`Foreign::open`] has opened them. Symbols that linked code refers to already stay.
-    pub fn allow(&self, filter: impl Fn(&str) -> bool + Send + Sync + 'static) {
-        self.allowed.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(filter));
-    }
-
-    /// Whether programs may name a symbol of the process.
-    fn allows(&self, name: &str) -> bool {
-        let filters = self.allowed.read().unwrap_or_else(PoisonError::into_inner);
-        filters.is_empty() || filters.iter().any(|filter| filter(name))
-    }
-
-    fn is_restricted(&self) -> bool {
-        !self.allowed.read().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    fn is_open(&self, library: &str) -> bool {
-        self.libraries.lock().unwrap_or_else(PoisonError::into_inner).contains_key(library)
-    }
-
-    /// The address of a C symbol.
+    /// The address of a C symbol, for a program that may name all that the process has.
     ///
     /// # Errors
-    /// There is no such symbol or library, or the host does not allow it.
+    /// There is no such symbol or library.
     pub fn resolve(&self, name: &str, library: Option<&str>) -> Result<usize, ForeignError> {
-        let defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&address) = defined.get(name) {
-            return Ok(address);
+        if let Some(defined) = self.defined(name) {
+            return Ok(defined);
         }
-        drop(defined);
         if let Some(library) = library {
-            if self.is_restricted() && !self.is_open(library) {
-                return Err(ForeignError::LibraryNotAllowed { library: library.into() });
-            }
-            return self
-                .in_library(library, name)?
-                .ok_or_else(|| ForeignError::NotInLibrary { name: name.into(), library: library.into() });
+            return self.of_library(library, name);
         }
         if let Some(own) = crate::c_functions::mathematics(name) {
             return Ok(own.expose_provenance());
         }
-        let own = || crate::c_functions::find(name).map(<*const ()>::expose_provenance);
-        if !self.allows(name) {
-            return own().ok_or_else(|| ForeignError::NotAllowed { name: name.into() });
-        }
         let mathematics = || MATHEMATICS.and_then(|library| self.in_library(library, name).ok().flatten());
+        let own = || crate::c_functions::find(name).map(<*const ()>::expose_provenance);
         let found = in_process(name).or_else(mathematics).or_else(own);
         found.ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
+    }
+
+    /// The address of a C symbol that the embedder's table or the run time itself has.
+    ///
+    /// # Errors
+    /// They do not have it.
+    pub fn given(&self, name: &str) -> Result<usize, ForeignError> {
+        let own = || crate::c_functions::mathematics(name).or_else(|| crate::c_functions::find(name));
+        let found = self.defined(name).or_else(|| own().map(<*const ()>::expose_provenance));
+        found.ok_or_else(|| ForeignError::NotGiven { name: name.into() })
+    }
+
+    fn defined(&self, name: &str) -> Option<usize> {
+        self.defined.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    fn of_library(&self, library: &str, name: &str) -> Result<usize, ForeignError> {
+        let not_there = || ForeignError::NotInLibrary { name: name.into(), library: library.into() };
+        self.in_library(library, name)?.ok_or_else(not_there)
     }
 
     /// Opens a library, which stays open as long as the runtime.
@@ -212,21 +189,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_allow_list_is_one() {
+    fn what_is_not_given_is_not_found() {
         let foreign = Foreign::default();
-        foreign.allow(|name| name == "labs");
-        assert!(foreign.resolve("labs", None).is_ok());
-        for name in ["llabs", "system", "lgamma"] {
-            assert!(matches!(foreign.resolve(name, None), Err(ForeignError::NotAllowed { .. })), "{name}");
+        for name in ["labs", "system", "strlen"] {
+            assert!(matches!(foreign.given(name), Err(ForeignError::NotGiven { .. })), "{name}");
         }
         // Functions of the run time itself are no symbols of the process.
-        assert!(foreign.resolve("utf8proc_category", None).is_ok());
-        let refused = foreign.resolve("cos", Some("libm.so.6"));
-        assert!(matches!(refused, Err(ForeignError::LibraryNotAllowed { .. })));
-        foreign.open("libm.so.6").unwrap();
-        assert!(foreign.resolve("cos", Some("libm.so.6")).is_ok());
-        foreign.allow(|name| name == "llabs");
-        assert!(foreign.resolve("labs", None).is_ok() && foreign.resolve("llabs", None).is_ok());
+        assert!(foreign.given("utf8proc_category").is_ok() && foreign.given("cos").is_ok());
     }
 
     #[cfg(target_os = "linux")]

@@ -200,7 +200,8 @@ impl<'a> Batch<'a> {
         let (inner, dylib) = (&self.dylib.session.inner, self.dylib.linking.id());
         let new = inner.types.new_in(dylib, &|name| inner.owners.order(dylib, name), &declared);
         for NewType { name, count, former } in &new {
-            self.units.push(linking::names_only([self.names.intern(&type_symbol(name, *count))]));
+            let symbol = self.names.intern(&type_symbol(name, *count));
+            self.units.push(linking::names_only([symbol]));
             self.stale.extend(former.map(|former| self.names.intern(&type_symbol(name, former))));
         }
         self.types = Some((declared, new));

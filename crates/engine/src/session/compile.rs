@@ -11,7 +11,7 @@
 //! |---|---|
 //! | a cell: a function of another unit | taken from the link order; `needs.rs` says what happens without it. It has an address before its function is compiled (`lazy.rs`) |
 //! | a counter | required; cells and counters of loops are the unit's own |
-//! | a C symbol without a library | taken from the link order if it is there, else from the process |
+//! | a C symbol | taken from the link order if it is there, else the run time's own |
 //! | all else | the run time's |
 //!
 //! So the code of a unit does not depend on the code behind the cells that it calls, and units that call each other are linked in any order.
@@ -28,7 +28,7 @@ use brolga_codegen::sig::FunctionType;
 use brolga_ir::signature::func_symbol;
 use brolga_ir::{Func, FuncId, Module};
 use brolga_jit::{
-    Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Source, Style, Unit,
+    Compiled, FindCell, Foreign, IndirectCell, Linkage, LoopEntry, Moving, Outside, Source, Style, Unit,
 };
 use brolga_linking::{Definition, SymbolScope, Want};
 use brolga_opt::osr::Exit;
@@ -296,6 +296,7 @@ pub(crate) fn link_unit(
         table: None,
         foreign: Some(&foreign),
         defers_foreign: input.facts.callees == Callees::Late,
+        outside: Outside::Given,
         indirect: Some(&cells),
         loops,
         cells: input.profile.as_deref().map(Profile::cells),

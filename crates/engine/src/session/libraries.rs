@@ -73,11 +73,9 @@ impl Dylib {
         Ok(redefined)
     }
 
-    /// Finds C symbols of the process that the filter accepts, when something in reach of this dylib asks.
-    ///
-    /// From the first call on, the session's run time is restricted: its programs may name symbols of the process only if a filter accepts them,
-    /// in whatever dylib they are, and libraries only by [`Dylib::add_library`] (`Foreign::allow` of the run time). A function that
-    /// needs another one fails, with the symbol's name.
+    /// Finds C symbols of the process that the filter accepts, for programs that see this dylib. Without such a filter in its link order a program finds none: without a definition it
+    /// may call the functions that the run time itself has, those of C's mathematics library among them, and what the embedder has given the run time
+    /// ([`Foreign::define`](brolga_runtime::Foreign::define)).
     ///
     /// # Errors
     /// The dylib is closed.
@@ -85,11 +83,8 @@ impl Dylib {
         &self,
         filter: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Result<(), SessionError> {
-        let filter = Arc::new(filter);
-        let allowed = filter.clone();
-        self.session.runtime().foreign().allow(move |name| allowed(name));
         let runtime = self.session.runtime().clone();
-        self.add_generator(Library { runtime, library: None, filter: move |name: &str| filter(name) })
+        self.add_generator(Library { runtime, library: None, filter })
     }
 
     /// Finds C symbols of a shared library, by its path or name. It is opened at once.

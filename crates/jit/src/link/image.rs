@@ -26,7 +26,7 @@ use crate::link::globals::Globals;
 use crate::link::image_code::ImageCode;
 use crate::link::linker::LinkError;
 use crate::load::Program;
-use crate::program::BuildError;
+use crate::program::{BuildError, Outside};
 use crate::unit::Unit;
 use crate::unit::types::{ImageTypes, Types};
 
@@ -67,6 +67,7 @@ impl Jit {
             table: linkage.table,
             foreign: None,
             defers_foreign: true,
+            outside: Outside::Process,
             indirect: &indirect,
             c_callees: &c_callees,
             cells: None,

@@ -587,7 +587,7 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
         replace,
         expected,
         unused: vec![unused, gone],
-        stay: vec![stays],
+        stay: vec![(stays, E)],
         beside: vec![(beside, stays), (beside, gone)],
     };
     main.remove_orphans(vec![(orphan, gone), (stays, old)]);

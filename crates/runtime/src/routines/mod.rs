@@ -25,6 +25,7 @@ mod unwind;
 use brolga_ir::base_fn::Thrown;
 use brolga_ir::show::{Shown, printed};
 
+use crate::foreign::ForeignError;
 use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
 use crate::thread::{Thread, ThreadLayout};
@@ -72,7 +73,15 @@ extern "C" fn brolga_throw_undef_var(thread: &Thread, variable: SymbolRef) {
 }
 
 extern "C" fn brolga_foreign_symbol(thread: &Thread, symbol: SymbolRef) -> usize {
-    let found = thread.runtime().map(|runtime| runtime.foreign().resolve(&symbol.name(), None));
+    found_symbol(thread, thread.runtime().map(|runtime| runtime.foreign().resolve(&symbol.name(), None)))
+}
+
+extern "C" fn brolga_given_symbol(thread: &Thread, symbol: SymbolRef) -> usize {
+    found_symbol(thread, thread.runtime().map(|runtime| runtime.foreign().given(&symbol.name())))
+}
+
+/// The address, or an exception that says why there is none.
+fn found_symbol(thread: &Thread, found: Option<Result<usize, ForeignError>>) -> usize {
     match found {
         Some(Ok(address)) => return address,
         Some(Err(error)) => thread.throw_constant_refusal(&error.to_string()),
@@ -238,6 +247,7 @@ named! {
         brolga_rethrow,
         brolga_safepoint_status,
         brolga_foreign_symbol,
+        brolga_given_symbol,
         brolga_print_int,
         brolga_print_uint,
         brolga_print_int128,
