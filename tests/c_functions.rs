@@ -562,6 +562,127 @@ fn a_pointer_that_c_has_is_that_of_the_function_and_outlives_who_took_it() {
     }
 }
 
+/// Makes objects and calls a method by dispatch.
+const BUSY: &str = "\
+mutable struct Box
+    x::Int64
+end
+function add(a::Box, b::Box)::Int64
+1 ─ %1 = Core.getfield(a, :x)::Int64
+│   %2 = Core.getfield(b, :x)::Int64
+│   %3 = Base.add_int(%1, %2)::Int64
+└──      return %3
+end
+function any(x::Int64)::Any
+1 ─ %1 = %new(Main.Box, x)::Main.Box
+└──      return %1
+end
+function busy(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %8)::Int64
+│   %3 = φ (#1 => 0, #3 => %9)::Int64
+│   %4 = Base.slt_int(%3, n)::Bool
+└──      goto #4 if not %4
+3 ─ %5 = invoke Main.any(%2::Int64)::Any
+│   %6 = invoke Main.any(1::Int64)::Any
+│   %7 = dynamic Main.add(%5, %6)::Any
+│   %8 = Core.typeassert(%7, Int64)::Int64
+│   %9 = Base.add_int(%3, 1)::Int64
+└──      goto #2
+4 ─      return %2
+end
+";
+
+/// Threads that know nothing of the runtime call an entry: each is attached by its first call and detached when it ends.
+#[test]
+fn threads_that_others_have_made_call_entries() {
+    for kind in 0..3 {
+        let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
+        let main = session.create_dylib("main").expect("a dylib");
+        let program = main.read("t.jlir", BUSY.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        let program = match kind {
+            0 => program,
+            1 => program.lazy(),
+            _ => program.tiered(3),
+        };
+        main.define(program).unwrap_or_else(|error| panic!("{error}"));
+        let busy = main.function("busy").expect("a function");
+        let address = busy.c_address().expect("an address").expose_provenance();
+        for _ in 0..20 {
+            let call = move |n: i64| {
+                // SAFETY: the address is that of a function of C with this signature, which the session defines until all threads have ended.
+                let in_c: extern "C" fn(i64) -> i64 =
+                    unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(address)) };
+                (0..20).map(|_| in_c(n)).sum::<i64>()
+            };
+            let threads: Vec<_> = (0..4).map(|n| std::thread::spawn(move || call(100 * n))).collect();
+            let sums: Vec<i64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            assert_eq!(sums, [0, 2000, 4000, 6000], "kind {kind}");
+            session.optimize_hot();
+        }
+        // The threads that have ended hold no collection up.
+        session.runtime().enter(|scope| scope.collect()).expect("a scope");
+        assert_eq!(busy.typed::<(i64,), i64>().expect("its types").call((5,)), Ok(5), "kind {kind}");
+    }
+}
+
+/// On a stack that the embedder has made, a call by C throws into the code that has called C.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn a_call_on_another_stack_throws() {
+    use std::cell::Cell;
+    use std::mem::MaybeUninit;
+    thread_local! {
+        static CALL: Cell<(u64, i64)> = const { Cell::new((0, 0)) };
+    }
+    extern "C" fn on_it() {
+        let (address, _) = CALL.get();
+        // SAFETY: it is the address of a function of a live session with this signature.
+        let in_c: extern "C" fn(i64) -> i64 =
+            unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(address as usize)) };
+        CALL.set((address, in_c(7)));
+    }
+    /// Calls the function at an address on a stack of its own.
+    extern "C" fn elsewhere(address: u64) -> i64 {
+        CALL.set((address, -1));
+        let mut stack = vec![0_u8; 1 << 18];
+        let (mut here, mut there) = (MaybeUninit::zeroed(), MaybeUninit::zeroed());
+        // SAFETY: the contexts and the stack outlive the switch, which comes back when `on_it` returns.
+        unsafe {
+            assert_eq!(libc::getcontext(there.as_mut_ptr()), 0);
+            let there: *mut libc::ucontext_t = there.as_mut_ptr();
+            (*there).uc_stack.ss_sp = stack.as_mut_ptr().cast();
+            (*there).uc_stack.ss_size = stack.len();
+            (*there).uc_link = here.as_mut_ptr();
+            libc::makecontext(there, on_it, 0);
+            assert_eq!(libc::swapcontext(here.as_mut_ptr(), there), 0);
+        }
+        CALL.get().1
+    }
+    let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");
+    let main = session.create_dylib("main").expect("a dylib");
+    main.define_c_symbol("elsewhere", elsewhere as *const ()).expect("defined");
+    let text = "\
+function called(x::Int64)::Int64
+1 ─      return x
+end
+function calls()::Int64
+1 ─ %1 = $(Expr(:cfunction, Ptr{Nothing}, :(Main.called), Int64, svec(Int64), :(:ccall)))::Ptr{Nothing}
+│   %2 = Base.bitcast(UInt64, %1)::UInt64
+│   %3 = $(Expr(:foreigncall, :(:elsewhere), Int64, svec(UInt64), 0, :(:ccall), :(%2)))::Int64
+└──      return %3
+end
+";
+    main.define(main.read("t.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
+        .expect("defined");
+    let calls = main.func::<(), i64>("calls").expect("a function");
+    for _ in 0..3 {
+        let thrown = calls.call(()).unwrap_err().to_string();
+        assert!(thrown.contains("not on one that the program has made"), "{thrown}");
+        assert_eq!(CALL.get().1, 0, "C gets zeros");
+    }
+}
+
 #[test]
 fn functions_that_c_cannot_call_have_no_address() {
     let session = Session::new(crate::doors::open(Options::new()), Workers::Caller).expect("a session");

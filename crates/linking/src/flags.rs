@@ -101,7 +101,7 @@ pub struct Want {
     pub symbol: Symbol,
     /// The consequence if it is missing.
     pub need: Need,
-    /// The only dylib to look in, whether the lookup's order has it or not; none for all of the order.
+    /// The only dylib to look in, whether the lookup's order has it or not, and whether the symbol is exported there or not; none for all of the order.
     pub at: Option<DylibId>,
 }
 

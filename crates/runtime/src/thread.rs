@@ -267,7 +267,7 @@ impl Thread {
     /// Whether the caller's frame is on the stack that the system gave the thread, and not on one that the program has made. The limits of
     /// compiled code hold on the former only.
     #[inline(always)]
-    fn is_on_own_stack(&self) -> bool {
+    pub(crate) fn is_on_own_stack(&self) -> bool {
         let here = 0u8;
         (&raw const here).addr().wrapping_sub(self.stack.0) < self.stack.1
     }

@@ -252,6 +252,7 @@ impl Dylib {
         let meant = if name.contains('(') { inner.types.symbol(order, name) } else { None };
         let name = meant.as_deref().unwrap_or(name);
         if let Some(symbol) = linking.names().find(name)
+            && self.linking.is_first()
             && self.linking.ready(symbol).is_some()
             && let Some(held) = linking.names().hold_symbol(symbol)
         {

@@ -93,8 +93,9 @@ impl Function {
     }
 
     /// The address by which C calls the function. It is the same for all callers of this and all `cfunction`s of programs. It is valid as long as the
-    /// session defines the function or this handle exists; after a removal by tombstone a call throws, as any other does. The thread that calls
-    /// has to be attached to the session's run time, as one is that has called compiled code before.
+    /// session defines the function or this handle exists; after a removal by tombstone a call throws, as any other does. A thread that C
+    /// has made is attached to the session's run time by its first call, until it ends. On a stack that the embedder has made, the call throws into the compiled code that called C, or ends the
+    /// process if there is none.
     ///
     /// # Errors
     /// The function has a parameter or result that C does not have, was removed, or there is no memory.

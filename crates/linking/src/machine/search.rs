@@ -233,7 +233,8 @@ impl<P: Parts> Machine<P> {
                 };
                 let exported =
                     self.entries.get(version).is_some_and(|entry| entry.flags.has(SymbolFlags::EXPORTED));
-                let seen = link.sees == Sees::All || exported;
+                // Who says where to look has seen it there.
+                let seen = link.sees == Sees::All || exported || query.wants[index].at.is_some();
                 if seen {
                     versions[index] = Some(version);
                 }

@@ -6,7 +6,7 @@
 //!        └── continues with it ──────┘                   ▼
 //! ```
 //!
-//! C passes no thread, so the routine looks it up among those of the running operating-system thread. The rest is as in a call of compiled code
+//! C passes no thread, so the routine looks it up among those of the running operating-system thread. A thread that C has made is attached by its first call, and detached when it ends. The rest is as in a call of compiled code
 //! from Rust: the thread enters the heap, is pinned, and is in the world of the outer compiled code, or in the newest one.
 //! Calls use the method table of the unit that C has the function from, not that of the outer code.
 //!
@@ -18,15 +18,19 @@
 //! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that
 //! needs a destructor.
 //!
-//! **Aborts**, with a message: a thread that was never attached, a thread that is inside a scope of Rust, and an
+//! **Stacks.** On a stack that the embedder has made (`makecontext`, fibers) the limit of the thread's own stack says nothing, so the call throws there, into the outer compiled code.
+//!
+//! **Aborts**, with a message: a thread that cannot be attached, because its stack is too small or not the system's; a thread that is inside a scope of Rust; and an
 //! exception on a thread without outer compiled code.
 
 use std::io::Write;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
 use crate::heap::Persistent;
 use crate::instance::Runtime;
 use crate::objects::MethodTable;
-use crate::thread::{Thread, with_attached_to};
+use crate::thread::{AttachError, Thread, with_attached, with_attached_to};
 
 /// The trampoline: thread, callee, arguments, results; not 0 if it threw.
 type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
@@ -45,7 +49,7 @@ pub(crate) unsafe extern "C" fn brolga_callback(
     args: *const u64,
     results: *mut u64,
 ) -> i32 {
-    let called = with_attached_to(runtime, |thread| {
+    let call = |thread: &Thread| {
         let Some(runtime) = thread.hold_runtime() else {
             abort("C called a function of a program whose runtime is gone");
         };
@@ -64,10 +68,22 @@ pub(crate) unsafe extern "C" fn brolga_callback(
             }
             None => 0,
         }
-    });
-    called.unwrap_or_else(|| {
-        abort("C called a function of a program on a thread that is not attached to its runtime")
+    };
+    with_attached_to(runtime, call).unwrap_or_else(|| {
+        // SAFETY: the entry that C has called is there by the contract, and belongs to what holds the engine, which holds the runtime. So the pointer is of an `Arc` with holders.
+        let runtime_held = ManuallyDrop::new(unsafe { Arc::from_raw(runtime) });
+        attach(&runtime_held);
+        with_attached_to(runtime, call).unwrap_or_else(|| abort("a thread that C has made is ending"))
     })
+}
+
+/// Attaches the running thread, which C has made, to a runtime. Not inlined: it leaves nothing on the stack that a jump over these frames would leak.
+#[cold]
+#[inline(never)]
+fn attach(runtime: &Arc<Runtime>) {
+    if let Err(error) = with_attached(runtime, |_| ()) {
+        abort(&format!("C called a function of a program: {error}"));
+    }
 }
 
 /// An exception has come out of a call, the last one of the thread.
@@ -94,9 +110,15 @@ unsafe fn activate(
     let _entry = thread.enter_own_heap(runtime);
     let entered = thread.enter();
     let _world = thread.enter_world(methods);
-    // SAFETY: by the contract. The thread is the running one, and is entered as `enter` and `enter_own_heap` say. The trampoline comes back
-    // on either way out.
-    let status = unsafe { entry(thread, callee, args, results) };
+    let status = match thread.is_on_own_stack() {
+        // SAFETY: by the contract. The thread is the running one, and is entered as `enter` and `enter_own_heap` say. The trampoline comes back
+        // on either way out.
+        true => unsafe { entry(thread, callee, args, results) },
+        false => {
+            thread.throw_constant_refusal(&AttachError::OtherStack.to_string());
+            1
+        }
+    };
     let threw = status != 0 || entered.carries();
     if !threw {
         return None;
