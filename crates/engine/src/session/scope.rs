@@ -299,16 +299,6 @@ impl<'a> Seen<'a> {
         &self.scope
     }
 
-    /// The methods of a function object that a call may reach if its first argument has the type `first` and that the program sees, each with its symbol.
-    fn visible(&self, function: Type, first: Option<Type>) -> BTreeMap<Arc<str>, Offer> {
-        let mut found = self.declarations(function, first);
-        if !self.is_own && !found.is_empty() {
-            let offers = lock(&self.scope.offers);
-            found.retain(|symbol, _| !offers.hidden.contains(symbol));
-        }
-        found
-    }
-
     /// Whether the program sees the function with this symbol, if there is one.
     pub(super) fn has(&self, symbol: &str) -> bool {
         self.is_own || !self.scope.is_hidden(symbol)
@@ -388,9 +378,10 @@ pub(super) fn methods_in(
 ) -> BTreeMap<Arc<str>, Visible> {
     let mut found: BTreeMap<Arc<str>, Visible> = BTreeMap::new();
     for seen in scopes {
-        for (symbol, offer) in seen.visible(function, first) {
+        for (symbol, offer) in seen.declarations(function, first) {
             let is_bound = bindings.get(&symbol) == Some(&seen.dylib);
-            if is_bound || !found.contains_key(&symbol) && is_defined(seen.dylib, &symbol) {
+            let is_new = || !found.contains_key(&symbol) && seen.has(&symbol);
+            if is_bound || is_new() && is_defined(seen.dylib, &symbol) {
                 found.insert(symbol, Visible { dylib: seen.dylib, offer });
             }
         }
