@@ -34,6 +34,7 @@ mod archives;
 mod change;
 mod cycles;
 mod define;
+mod dump;
 mod evict;
 mod exports;
 mod failure;

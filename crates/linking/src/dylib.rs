@@ -11,9 +11,9 @@ use crate::generator::Generator;
 use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    self, AddGenerator, AddLinks, Alias, Close, CreateDylib, CreateTracker, Define, Dependants, GeneratorId,
-    How, LinkOrder, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker, SetLinks,
-    TrackerId, Transfer, WaitsFor,
+    self, AddGenerator, AddLinks, Alias, Close, Contents, CreateDylib, CreateTracker, Define, Dependants,
+    GeneratorId, How, LinkOrder, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker,
+    SetLinks, SymbolFacts, TrackerId, Transfer, WaitsFor,
 };
 use crate::session::{Definer, Later, Live, Session, Shown, Unit, WeakSession, required};
 use crate::target::Target;
@@ -363,6 +363,14 @@ impl<T: Target> Dylib<T> {
     /// The policy refuses, or the dylib is closed.
     pub fn remove_untracked(&self, dependants: Dependants) -> Result<(), Error> {
         self.session.step(RemoveTracker { tracker: self.tracker, dependants })
+    }
+
+    /// A snapshot of its symbols, in the order of their names.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn symbols(&self) -> Result<Vec<SymbolFacts>, Error> {
+        self.session.step(Contents(self.id))
     }
 
     /// Symbols that a symbol waits for: those of one unit that is not emitted. Nothing when it is ready or failed.

@@ -162,7 +162,7 @@ pub trait Host<T: Target>: Send + Sync {
     }
 
     /// Reports symbols that failed while no lookup was waiting for them. Later lookups get the failure too.
-    fn unheard(&self, failure: &Failure) {
+    fn unheard(&self, failure: &Arc<Failure>) {
         let _ = failure;
     }
 

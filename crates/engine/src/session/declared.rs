@@ -29,7 +29,7 @@ const GLOBAL: &str = "#global";
 const TYPE: &str = "#type";
 
 /// The end of a re-export's symbol.
-const REEXPORT: &str = "#reexport";
+pub(super) const REEXPORT: &str = "#reexport";
 
 /// The ends of the symbols.
 pub(super) const DECLARED: [&str; 3] = [GLOBAL, TYPE, REEXPORT];

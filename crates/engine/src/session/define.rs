@@ -167,7 +167,13 @@ impl Dylib {
         }
         if let Some((priority, symbols)) = starts {
             let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
-            linking.lookup_then(order, linking::weak(symbols), Until::Ready, priority, |_| {});
+            let inner = Arc::downgrade(&self.session.inner);
+            let wants = linking::weak(symbols);
+            linking.lookup_then(order, wants, Until::Ready, priority, move |answer| {
+                if let (Err(error), Some(inner)) = (answer, inner.upgrade()) {
+                    inner.report(&error.into());
+                }
+            });
         }
         self.session.recompile_callers(elsewhere, &mut redefined);
         Ok(Some(redefined))

@@ -208,6 +208,25 @@ impl Dylib {
         Ok(self.function(name)?.scoped()?)
     }
 
+    /// Functions by their names, all or none, each as [`Dylib::function`] finds it. They are compiled together, where several threads work.
+    ///
+    /// # Errors
+    /// Some are missing, and the error names all of these; or one failed.
+    pub fn functions(&self, names: &[&str]) -> Result<Vec<Function>, SessionError> {
+        let meant = names.iter().map(|name| self.meaning(name)).collect::<Result<Vec<Meant>, _>>()?;
+        let wants = meant.iter().map(|meant| Want {
+            symbol: meant.symbol.symbol(),
+            need: Need::Required,
+            at: meant.at,
+        });
+        let (kind, priority) = (LookupKind::Dynamic, Priority::Blocking);
+        let linking = self.session.linking();
+        let lookup =
+            linking.lookup_with(self.linking.links()?, wants.collect(), Until::Ready, kind, priority);
+        let _ready = self.answer(lookup)??;
+        names.iter().map(|name| self.function(name)).collect()
+    }
+
     /// Asks for a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
         let known = |meant: &Meant| self.ready(meant.symbol.symbol()).filter(|_| meant.at.is_none());

@@ -101,6 +101,12 @@ impl LinkOrders {
         all.map(|reexport| (reexport.symbol, reexport.generator)).collect()
     }
 
+    /// What a dylib re-exports, and of which dylibs.
+    pub(super) fn reexported(&self, dylib: DylibId) -> Vec<(DylibId, Arc<Exports>)> {
+        let all = self.reexports.get(&dylib).into_iter().flatten();
+        all.map(|reexport| (reexport.from, reexport.exports.clone())).collect()
+    }
+
     /// Forgets a closed dylib.
     pub(super) fn forget(&mut self, dylib: DylibId) {
         self.links.remove(&dylib);

@@ -30,6 +30,7 @@
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
+//! | see what is there, and what waits | [`Dylib::symbols`], [`Session::dump`], [`Session::report_failures`] |
 //! | end | [`Session::end`] |
 //!
 //! **Failure.** The error of a lookup has the chain of symbols that failed down to the root, and the root's own error
@@ -100,6 +101,7 @@ mod deferred;
 mod define;
 mod definitions;
 mod detached;
+mod dump;
 mod dylib;
 mod error;
 mod evaluator;
@@ -193,6 +195,9 @@ struct Home {
 
 type Homes = BTreeMap<DylibId, Home>;
 
+/// See [`Session::report_failures`].
+type Reporter = Arc<dyn Fn(&SessionError) + Send + Sync>;
+
 struct Inner {
     linking: linking::Session<Native>,
     shared: Arc<Shared>,
@@ -206,6 +211,8 @@ struct Inner {
     /// Held while definitions come into force, and while removed ones leave the tables: one after the other. It is taken before all other locks.
     changes: Mutex<()>,
     library: Library,
+    /// Hears of failures that nobody waits for.
+    reporter: Mutex<Option<Reporter>>,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
     doors: Option<Doors>,
@@ -342,6 +349,7 @@ impl Session {
             last_number: Mutex::default(),
             changes: Mutex::default(),
             library: Library::default(),
+            reporter: Mutex::default(),
             code: cache,
             doors,
             fuel,

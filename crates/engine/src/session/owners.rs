@@ -37,7 +37,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use brolga_ir::Context;
 use brolga_ir::function_name::{MAIN, is_library};
@@ -45,7 +45,7 @@ use brolga_linking::machine::GeneratorId;
 use brolga_linking::{DylibId, Symbol};
 use smallvec::SmallVec;
 
-use super::link_orders::{LinkOrders, Reexport};
+use super::link_orders::{Exports, LinkOrders, Reexport};
 use super::sync::lock;
 
 /// With fewer names the table is not swept.
@@ -193,6 +193,11 @@ impl Owners {
     /// The symbols and generators of what a dylib re-exports of another one.
     pub(super) fn reexports(&self, dylib: DylibId, from: DylibId) -> Vec<(Symbol, GeneratorId)> {
         lock(&self.table).orders.reexports(dylib, from)
+    }
+
+    /// What a dylib re-exports, and of which dylibs.
+    pub(super) fn reexported(&self, dylib: DylibId) -> Vec<(DylibId, Arc<Exports>)> {
+        lock(&self.table).orders.reexported(dylib)
     }
 
     /// Whether a dylib re-exports anything.

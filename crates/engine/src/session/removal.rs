@@ -4,13 +4,14 @@
 //! |---|---|
 //! | has taken the definition of a label away | its row in the method table is hidden from the next world on; callers are recompiled (`recompile.rs`); a declaration is forgotten (`declared.rs`) |
 //! | marks a definition as removed | its cell is marked: handles do not keep it |
+//! | has a failure that nobody waits for | reported to the embedder ([`Session::report_failures`]) |
 //! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
-use brolga_linking::{Host, Label};
+use brolga_linking::{Failure, Host, Label};
 use brolga_runtime::Runtime;
 
 use super::cells::Entered;
@@ -38,6 +39,12 @@ impl Host<Native> for Removal {
         drop(one_at_a_time);
         drop(gone);
         here.recompile_after_removal(labels);
+    }
+
+    fn unheard(&self, failure: &Arc<Failure>) {
+        if let Some(inner) = self.session.get().and_then(Weak::upgrade) {
+            inner.report(&linking::Error::Failed(failure.clone()).into());
+        }
     }
 
     fn mark_removed(&self, code: &Code) {

@@ -34,7 +34,7 @@
 //! | `duty`, `emit` | operations of responsibilities; emission |
 //! | `settle` | starting units, readiness, failure |
 //! | `remove` | removal |
-//! | `leads` | where names lead |
+//! | `leads`, `contents` | where names lead; what a dylib has |
 //! | `dylibs`, `places` | links, generators, initialisers; the table of dylibs |
 //! | `intake` | checks of names and identifiers from outside |
 //! | `undertaking` | work that the end of the session waits for |
@@ -46,6 +46,7 @@
 mod callers;
 mod change;
 mod check;
+mod contents;
 mod cycles;
 mod define;
 mod duty;
@@ -71,6 +72,7 @@ use smallvec::SmallVec;
 
 pub use callers::{Abandon, IsWantedBeside};
 pub use change::{Change, RemoveOrphans};
+pub use contents::{Contents, Progress, SymbolFacts};
 pub use define::{Alias, Define, FailForNow, How, NewUnit, Renew};
 pub use duty::{
     Attach, Begin, Claim, Delegate, Dependence, Duty, Fail, HandBack, Requested, Resolve, UnitHome,

@@ -15,7 +15,7 @@ const SIDE: SymbolFlags = SymbolFlags::SIDE_EFFECTS_ONLY;
 fn c01_failures_without_a_waiter_are_reported() {
     struct Listening(Arc<Mutex<Vec<String>>>);
     impl Host<Words> for Listening {
-        fn unheard(&self, failure: &Failure) {
+        fn unheard(&self, failure: &Arc<Failure>) {
             self.0.lock().expect("said").push(failure.to_string());
         }
     }

@@ -1,0 +1,103 @@
+//! What a session has, for people.
+//!
+//! ```text
+//!   dylib `main`: main, facade
+//!       re-exports `area` of `shapes`
+//!       area(Int64)      ready, used by `top(Int64)` of `main`
+//!       slow(Int64)      materializing, waits for `slow(Int64)` of `main`
+//! ```
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use brolga_linking::{Name, Progress, SymbolFacts, SymbolFlags};
+
+use super::declared::REEXPORT;
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::linking;
+use super::sync::lock;
+use super::{Exports, Inner, Session};
+
+impl Session {
+    /// Has `reporter` called with each failure that no look-up was waiting for when it happened: of work that was [started](super::Definitions::start), of dependants of what failed. Later
+    /// look-ups get the failure too. It is called by the thread on which the failure happens, without a lock; a reporter that was set before is replaced.
+    pub fn report_failures(&self, reporter: impl Fn(&SessionError) + Send + Sync + 'static) {
+        let former = lock(&self.inner.reporter).replace(Arc::new(reporter));
+        drop(former);
+    }
+
+    /// A text with all dylibs, their links, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. For people: its form may change.
+    pub fn dump(&self) -> String {
+        let mut linkings: Vec<linking::Dylib<super::Native>> =
+            lock(&self.inner.homes).values().map(|home| home.linking.clone()).collect();
+        linkings.sort_by_key(linking::Dylib::id);
+        let mut text = String::new();
+        for linking in linkings {
+            // Writing to a string cannot fail. Closed dylibs have nothing.
+            let _ = Dylib::new(self.clone(), linking).dump_to(&mut text);
+        }
+        text
+    }
+}
+
+impl Inner {
+    /// Reports a failure that nobody waits for.
+    pub(super) fn report(&self, error: &SessionError) {
+        let reporter = lock(&self.reporter).clone();
+        if let Some(reporter) = reporter {
+            reporter(error);
+        }
+    }
+}
+
+impl Dylib {
+    /// A snapshot of its symbols in the order of their names: functions by their types (`fib(Int64)`), C symbols, and declarations, whose symbols end in `#global`, `#type` and `#reexport`. Parts of
+    /// functions that the session has beside them are left out.
+    ///
+    /// # Errors
+    /// The dylib is closed.
+    pub fn symbols(&self) -> Result<Vec<SymbolFacts>, SessionError> {
+        let mut all = self.linking.symbols()?;
+        all.retain(|facts| !facts.flags.has(SymbolFlags::INNER));
+        Ok(all)
+    }
+
+    fn dump_to(&self, text: &mut String) -> Result<(), SessionError> {
+        let symbols = self.symbols()?;
+        let links: Vec<String> = self.links()?.iter().map(|link| format!("`{}`", link.name())).collect();
+        let _ = writeln!(text, "dylib `{}`: {}", self.name(), links.join(", "));
+        for (from, exports) in self.session.inner.owners.reexported(self.linking.id()) {
+            let from = self.session.home(from).map_or_else(|| "?".to_owned(), |home| home.name().to_owned());
+            let names = |names: &std::collections::BTreeSet<String>| {
+                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            };
+            let _ = match &*exports {
+                Exports::All => writeln!(text, "    re-exports all of `{from}`"),
+                Exports::Only(only) => writeln!(text, "    re-exports {} of `{from}`", names(only)),
+                Exports::Except(but) => writeln!(text, "    re-exports all of `{from}` but {}", names(but)),
+            };
+        }
+        for facts in symbols.into_iter().filter(|facts| !facts.text.ends_with(REEXPORT)) {
+            let progress = match facts.progress {
+                Progress::Defined => "defined",
+                Progress::Materializing => "materializing",
+                Progress::Resolved => "resolved",
+                Progress::Emitted => "emitted",
+                Progress::Ready => "ready",
+                Progress::Failed => "failed",
+            };
+            let _ = write!(text, "    {:<40} {progress}", facts.text);
+            let mut list = |what: &str, names: &[Name]| {
+                if !names.is_empty() {
+                    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                    let _ = write!(text, ", {what} {}", names.join(", "));
+                }
+            };
+            list("waits for", &facts.waits_for);
+            list("used by", &facts.users);
+            text.push('\n');
+        }
+        Ok(())
+    }
+}
