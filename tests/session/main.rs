@@ -59,6 +59,7 @@ mod stress;
 mod threads;
 mod tiers;
 mod trackers;
+mod transform;
 mod types;
 mod values;
 mod worlds;

@@ -66,12 +66,12 @@ impl Dylib {
         self.define_with(definitions.into(), true)
     }
 
-    fn define_with(&self, mut definitions: Definitions, replace: bool) -> Result<Redefined, SessionError> {
+    fn define_with(&self, definitions: Definitions, replace: bool) -> Result<Redefined, SessionError> {
+        let mut definitions = self.transformed(definitions)?;
         if !self.session.has_open_doors() {
             // They may be of another session, or read without one.
             definitions.check_doors()?;
         }
-        // Programs that the session has read or built have their prices.
         self.session.price(&mut definitions);
         let mut overridden = BTreeSet::new();
         self.link_library_of(&definitions)?;
@@ -248,7 +248,9 @@ impl Dylib {
         let make: Make = Box::new(move || {
             let dylib = dylib.upgrade()?;
             let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
-            dylib.build(module)
+            let mut made = dylib.transformed(dylib.build(module)?)?;
+            dylib.session.price(&mut made);
+            Ok(made)
         });
         // Shared because each attempt of the loop adds a promise with it.
         let make = Arc::new(Mutex::new(Some(make)));

@@ -117,6 +117,11 @@ impl Definitions {
         self
     }
 
+    /// Whether the embedder has them from a text, a builder or a program.
+    pub(super) fn is_of_embedder(&self) -> bool {
+        self.written > 0 && !self.manner.is_library
+    }
+
     /// Checks that there are no doors. The library has some inside, and is trusted.
     pub(super) fn check_doors(&self) -> Result<(), SessionError> {
         match &self.source {

@@ -38,6 +38,9 @@ pub enum SessionError {
         /// The other dylib.
         dylib: String,
     },
+    /// The embedder's transform of programs failed.
+    #[error("the program cannot be transformed: {0}")]
+    Transform(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// The promise of functions was not kept.
     #[error(transparent)]
     Promise(Arc<dyn std::error::Error + Send + Sync>),

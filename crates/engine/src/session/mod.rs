@@ -24,6 +24,7 @@
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, from any definition |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
 //! | remove | [`Tracker::remove`](linking::Tracker::remove) for what was defined through [`Dylib::tracked_by`], [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
+//! | change programs before they are defined | [`Session::transform`] |
 //! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
 //! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | call by another name, through another dylib | [`Dylib::alias`], [`Dylib::reexport`] |
@@ -132,6 +133,7 @@ mod scope;
 mod shared;
 mod target;
 pub(crate) mod tiering;
+mod transform;
 mod type_names;
 mod unit;
 mod variables;
@@ -213,6 +215,8 @@ struct Inner {
     library: Library,
     /// Hears of failures that nobody waits for.
     reporter: Mutex<Option<Reporter>>,
+    /// Changes programs before they are defined.
+    transform: Mutex<Option<transform::Transform>>,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
     doors: Option<Doors>,
@@ -350,6 +354,7 @@ impl Session {
             changes: Mutex::default(),
             library: Library::default(),
             reporter: Mutex::default(),
+            transform: Mutex::default(),
             code: cache,
             doors,
             fuel,

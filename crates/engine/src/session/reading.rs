@@ -77,7 +77,6 @@ impl Dylib {
             no_doors_read(&source, &made.module, made.own)?;
         }
         let mut made = made;
-        self.session.price(&mut made);
         let missing = match callees {
             Callees::Late => missing_methods(&made.module, made.own),
             Callees::AtOnce => Vec::new(),
@@ -92,11 +91,10 @@ impl Dylib {
     /// # Errors
     /// It is broken, or calls what is not there; it has doors, and they are closed.
     pub fn build(&self, module: Module) -> Result<Definitions, SessionError> {
-        let mut made = self.build_trusted(module)?;
+        let made = self.build_trusted(module)?;
         if !self.session.has_open_doors() {
             no_doors_built(&made.module, made.own)?;
         }
-        self.session.price(&mut made);
         Ok(made)
     }
 
@@ -117,7 +115,7 @@ impl Dylib {
     }
 
     /// Links the library as far as the module needs it, and imports what the module lacks.
-    fn complete(&self, module: Module) -> Result<Definitions, SessionError> {
+    pub(super) fn complete(&self, module: Module) -> Result<Definitions, SessionError> {
         if self.is_shared(&module) {
             self.link_library(prelude::wanted(&module, 0))?;
         }

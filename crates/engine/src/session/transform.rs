@@ -1,0 +1,90 @@
+//! Transformation of programs by the embedder, between reading and definition.
+//!
+//! ```text
+//!   read, build, Program ──► transform ──► imported again, verified, doors, prices ──► defined
+//!   promise kept         ──►
+//! ```
+//!
+//! A transform gets the program's own functions, before any pass, and returns the module that is defined in its place: instrumented, specialised, with functions more or fewer. It is trusted as
+//! far as a program is: what it returns is verified, and has no doors if they are closed. Functions of the session itself (of the host, of the library) and of packages are not transformed.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use brolga_ir::Module;
+
+use super::Session;
+use super::definitions::Definitions;
+use super::dylib::Dylib;
+use super::error::SessionError;
+use super::scope::with_others;
+use super::sync::lock;
+use crate::program::check_built;
+
+/// See [`Session::transform`].
+pub(super) type Transform =
+    Arc<dyn Fn(&Dylib, Module) -> Result<Module, Box<dyn Error + Send + Sync>> + Send + Sync>;
+
+impl Session {
+    /// Has `transform` called with the functions of each program that is defined from now on, on the thread that defines it or keeps its promise, and defines what it returns instead. One that
+    /// was set before is replaced.
+    ///
+    /// ```
+    /// # extern crate brolga_engine as brolga;
+    /// # use brolga_ir as ir;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use brolga::{Options, Session, Workers};
+    /// let session = Session::new(Options::new(), Workers::Caller)?;
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let names = seen.clone();
+    /// session.transform(move |dylib, module| {
+    ///     let symbols = module.funcs().map(|(_, func)| format!("{}: {}", dylib.name(), func.symbol(&module.cx)));
+    ///     names.lock().unwrap().extend(symbols);
+    ///     Ok(module)
+    /// });
+    /// let main = session.create_dylib("main")?;
+    /// main.define(main.read("f.jlir", "function f()::Int64\n1 ─ return 1\nend".as_bytes())?)?;
+    /// assert_eq!(*seen.lock().unwrap(), ["main: f()"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// An error of the transform, or a module that is broken, is the error of the definition, or of the look-up that wants what was promised.
+    pub fn transform(
+        &self,
+        transform: impl Fn(&Dylib, Module) -> Result<Module, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    ) {
+        let former = lock(&self.inner.transform).replace(Arc::new(transform));
+        drop(former);
+    }
+}
+
+impl Dylib {
+    /// What is defined in place of definitions.
+    pub(super) fn transformed(&self, definitions: Definitions) -> Result<Definitions, SessionError> {
+        let transform = lock(&self.session.inner.transform).clone();
+        let Some(transform) = transform.filter(|_| definitions.is_of_embedder()) else {
+            return Ok(definitions);
+        };
+        let own = with_others(&definitions.module, definitions.own, |_| None);
+        let is_shared = self.is_shared(&own);
+        let module = transform(self, own).map_err(|error| SessionError::Transform(Arc::from(error)))?;
+        let count = module.func_count();
+        let again = match is_shared {
+            true => self.complete(module)?,
+            false => Definitions::new(with_rest_of(module, &definitions), count),
+        };
+        check_built(&again.module, again.own, definitions.manner.callees)?;
+        let Definitions { module, own, imported, bindings, .. } = again;
+        Ok(Definitions { module, own, imported, bindings, written: own, source: None, ..definitions })
+    }
+}
+
+/// A module with the functions of other programs that definitions have.
+fn with_rest_of(mut module: Module, definitions: &Definitions) -> Module {
+    for (_, func) in definitions.module.funcs().skip(definitions.own) {
+        // One that the module has now is its own.
+        let _ = module.add_func(func.clone());
+    }
+    module
+}
