@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use brolga::Workers;
 use brolga::session::Exports;
-use brolga::session::linking::{Dependants, Priority, Progress};
+use brolga::session::linking::{self, Dependants, Happened, Priority, Progress};
 
 use super::{adds, calls, define, session};
 
@@ -89,4 +89,57 @@ fn several_functions_are_looked_up_at_once() {
     assert!(names.iter().all(|name| missing.contains(name)), "{missing}");
     assert!(main.functions(&["b", "fails"]).unwrap_err().to_string().contains("fails"));
     assert!(main.functions(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn an_observer_hears_what_happens_to_symbols() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let seen: Arc<Mutex<Vec<(u64, String)>>> = Arc::default();
+    let events = seen.clone();
+    session.observe(move |observed| {
+        let text = |event: &linking::Observed| {
+            let part = if event.is_part { "part of " } else { "" };
+            let what = match &event.happened {
+                Happened::Emitted { waits_for } if !waits_for.is_empty() => {
+                    let names: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
+                    format!("emitted, waits for {}", names.join(", "))
+                }
+                Happened::Emitted { .. } => "emitted".to_owned(),
+                Happened::Failed(failure) => format!("failed: {}", failure.root()),
+                other => format!("{other:?}").to_lowercase(),
+            };
+            (event.number, format!("{part}{}: {what}", event.name.symbol))
+        };
+        events.lock().unwrap().extend(observed.iter().map(text));
+    });
+    let take = || -> Vec<String> {
+        let mut events = std::mem::take(&mut *seen.lock().unwrap());
+        events.sort();
+        events.into_iter().map(|(_, text)| text).collect()
+    };
+    define(&main, &adds("a", 1));
+    assert_eq!(take(), ["a(Int64): defined", "part of a(Int64): defined"]);
+    main.function("a").unwrap();
+    let expected = [
+        "a(Int64): started",
+        "a(Int64): resolved",
+        "part of a(Int64): started",
+        "a(Int64): emitted, waits for `a(Int64)` of `main`",
+        "part of a(Int64): resolved",
+        "part of a(Int64): emitted",
+        "part of a(Int64): ready",
+        "a(Int64): ready",
+    ];
+    let found = take();
+    assert!(expected.iter().all(|event| found.iter().any(|found| found == event)), "{found:#?}");
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    main.remove(&["a"]).unwrap();
+    assert_eq!(take(), ["a(Int64): removed", "part of a(Int64): removed"]);
+    define(&main, FAILS);
+    assert!(main.function("fails").is_err());
+    let found = take();
+    let failed =
+        |event: &&String| event.starts_with("fails(Int64): failed: ") && event.contains("brolga_is_nowhere");
+    assert_eq!(found.iter().filter(failed).count(), 1, "{found:#?}");
 }

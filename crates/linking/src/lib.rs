@@ -44,7 +44,7 @@
 //! | `opening`, `openings` | initialisers: which thread runs them, which threads wait for it |
 //! | `board` | ready symbols, read without a lock |
 //!
-//! Not done: negative answers of generators are not cached; a session's events are not recorded.
+//! Not done: negative answers of generators are not cached.
 
 #![forbid(unsafe_code)]
 
@@ -82,7 +82,7 @@ pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want
 pub use generator::{Addresses, Generator, Reexports, Request};
 pub use ids::{DylibId, Key, Label, SessionId, Symbol};
 pub use lookup::Lookup;
-pub use machine::{Alias, Dependants, Progress, SymbolFacts};
+pub use machine::{Alias, Dependants, Happened, Observed, Progress, SymbolFacts};
 pub use names::{Names, Released, SymbolRef, SymbolScope};
 pub use responsibility::{MaterializationUnit, Resolved, Responsibility, absolute, names_only, unit};
 pub use session::{

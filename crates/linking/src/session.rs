@@ -34,7 +34,8 @@ use crate::flags::{Link, Need, Priority, Want};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::machine::{
     self, Ask, Attach, Begin, Close, Dependants, Doer, Effects, Event, Fail, Finish, Found, IsDefined,
-    IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Parts, Read, Remaining, Renew, Stop, Undertake, UnitId,
+    IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Observe, Observed, Parts, Read, Remaining, Renew, Stop,
+    Undertake, UnitId,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::openings::Openings;
@@ -166,6 +167,11 @@ pub trait Host<T: Target>: Send + Sync {
         let _ = failure;
     }
 
+    /// Reports events of symbols, if the session [is observed](Session::observe): those of one step, in order. Other threads may report later steps before.
+    fn observed(&self, events: Vec<Observed>) {
+        drop(events);
+    }
+
     /// The innermost call under limits that this thread is in, by a number that only this call has; 0 if there is none. Lookups are for
     /// it, unless they are made in the middle of a task.
     fn caller(&self) -> u64 {
@@ -286,6 +292,11 @@ impl<T: Target> fmt::Debug for Session<T> {
 }
 
 impl<T: Target> Session<T> {
+    /// Has the host hear of events of symbols from now on ([`Host::observed`]), or no more.
+    pub fn observe(&self, is_observed: bool) {
+        self.step(Observe(is_observed));
+    }
+
     /// A session without dylibs.
     #[must_use]
     pub fn new(dispatcher: Arc<dyn Dispatcher>, host: Box<dyn Host<T>>) -> Self {
@@ -496,6 +507,9 @@ impl<T: Target> Session<T> {
     fn perform(&self, effects: Effects<Live<T>>) {
         if effects.waits_changed {
             fenced(|| self.0.dispatcher.look_again());
+        }
+        if !effects.observed.is_empty() {
+            fenced(|| self.0.host.observed(effects.observed));
         }
         for failure in effects.unheard {
             fenced(|| self.0.host.unheard(&failure));

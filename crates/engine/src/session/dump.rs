@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use brolga_linking::{Name, Progress, SymbolFacts, SymbolFlags};
+use brolga_linking::{Name, Observed, Progress, SymbolFacts, SymbolFlags};
 
 use super::declared::REEXPORT;
 use super::dylib::Dylib;
@@ -27,6 +27,15 @@ impl Session {
         drop(former);
     }
 
+    /// Has `observer` called with what happens to symbols from now on: defined, started, resolved, emitted with what it waits for, ready, failed, removed. It gets the events of one step of the
+    /// session in order, on the thread that made the step and without a lock; events of several threads are in the order of their numbers. An observer that was set before is replaced. While
+    /// there is none, nothing is recorded.
+    pub fn observe(&self, observer: impl Fn(&[Observed]) + Send + Sync + 'static) {
+        let former = lock(&self.inner.observer).replace(Arc::new(observer));
+        drop(former);
+        self.linking().observe(true);
+    }
+
     /// A text with all dylibs, their links, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. For people: its form may change.
     pub fn dump(&self) -> String {
         let mut linkings: Vec<linking::Dylib<super::Native>> =
@@ -41,7 +50,18 @@ impl Session {
     }
 }
 
+/// See [`Session::observe`].
+pub(super) type Observer = Arc<dyn Fn(&[Observed]) + Send + Sync>;
+
 impl Inner {
+    /// Shows events to the observer.
+    pub(super) fn show(&self, events: &[Observed]) {
+        let observer = lock(&self.observer).clone();
+        if let Some(observer) = observer {
+            observer(events);
+        }
+    }
+
     /// Reports a failure that nobody waits for.
     pub(super) fn report(&self, error: &SessionError) {
         let reporter = lock(&self.reporter).clone();

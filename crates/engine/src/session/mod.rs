@@ -31,7 +31,7 @@
 //! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
-//! | see what is there, and what waits | [`Dylib::symbols`], [`Session::dump`], [`Session::report_failures`] |
+//! | see what is there, and what waits | [`Dylib::symbols`], [`Session::dump`], [`Session::observe`], [`Session::report_failures`] |
 //! | end | [`Session::end`] |
 //!
 //! **Failure.** The error of a lookup has the chain of symbols that failed down to the root, and the root's own error
@@ -215,6 +215,8 @@ struct Inner {
     library: Library,
     /// Hears of failures that nobody waits for.
     reporter: Mutex<Option<Reporter>>,
+    /// Hears of events of symbols.
+    observer: Mutex<Option<dump::Observer>>,
     /// Changes programs before they are defined.
     transform: Mutex<Option<transform::Transform>>,
     /// Stores that are searched for code before it is compiled.
@@ -354,6 +356,7 @@ impl Session {
             changes: Mutex::default(),
             library: Library::default(),
             reporter: Mutex::default(),
+            observer: Mutex::default(),
             transform: Mutex::default(),
             code: cache,
             doors,

@@ -11,7 +11,7 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 
-use brolga_linking::{Failure, Host, Label};
+use brolga_linking::{Failure, Host, Label, Observed};
 use brolga_runtime::Runtime;
 
 use super::cells::Entered;
@@ -44,6 +44,12 @@ impl Host<Native> for Removal {
     fn unheard(&self, failure: &Arc<Failure>) {
         if let Some(inner) = self.session.get().and_then(Weak::upgrade) {
             inner.report(&linking::Error::Failed(failure.clone()).into());
+        }
+    }
+
+    fn observed(&self, events: Vec<Observed>) {
+        if let Some(inner) = self.session.get().and_then(Weak::upgrade) {
+            inner.show(&events);
         }
     }
 

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
-use super::{Entry, Event, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
+use super::{Entry, Event, Happened, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
 use crate::error::{Cause, Error};
 use crate::flags::{Link, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
@@ -292,6 +292,7 @@ impl<P: Parts> Machine<P> {
                 None => {}
             }
             let version = self.new_entry(label, flags, unit, State::NeverSearched);
+            self.observe(version, |_| Happened::Defined);
             if is_initializer && let Ok(dylib) = self.dylibs.get_mut(dylib) {
                 let end = dylib.initializers.len();
                 dylib.initializers.insert(place.unwrap_or(end).min(end), Initializer::new(version));
@@ -344,6 +345,7 @@ impl<P: Parts> Machine<P> {
 
     /// Takes a symbol that was never searched away from its unit.
     pub(super) fn give_way(&mut self, version: Version<P>) {
+        self.observe(version, |_| Happened::Removed);
         let Some(entry) = self.entries.remove(version) else { return };
         self.release([entry.label.symbol]);
         self.effects.unnamed.push(entry.label);

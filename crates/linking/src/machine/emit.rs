@@ -247,6 +247,9 @@ impl<P: Parts> Machine<P> {
             if members.is_empty() {
                 continue;
             }
+            for &member in &members {
+                self.observe(member, |machine| machine.waits_for(&needs));
+            }
             let node = if single || needs.is_empty() { own } else { self.graph.node() };
             if node != own {
                 let ports: Vec<_> =

@@ -34,6 +34,7 @@
 //! | `duty`, `emit` | operations of responsibilities; emission |
 //! | `settle` | starting units, readiness, failure |
 //! | `remove` | removal |
+//! | `observe` | events for an observer |
 //! | `leads`, `contents` | where names lead; what a dylib has |
 //! | `dylibs`, `places` | links, generators, initialisers; the table of dylibs |
 //! | `intake` | checks of names and identifiers from outside |
@@ -56,6 +57,7 @@ mod forest;
 mod graph;
 mod intake;
 mod leads;
+mod observe;
 mod places;
 mod remove;
 mod search;
@@ -83,6 +85,7 @@ pub use dylibs::{
 };
 pub use emit::{Complete, Emit, Group, Incomplete};
 pub use leads::{IsDefined, Leads};
+pub use observe::{Happened, Observe, Observed};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
 pub use undertaking::{Finish, IsUnderWay, Undertake};
@@ -217,6 +220,8 @@ pub struct Effects<P: Parts> {
     pub unnamed: Vec<Label>,
     /// Root failures of this step that no lookup was waiting for.
     pub unheard: Vec<Arc<Failure>>,
+    /// Events for an observer.
+    pub observed: Vec<Observed>,
     /// Values of the embedder that the tables held: to be dropped.
     pub garbage: Vec<Garbage<P>>,
     /// Whether threads that wait inside tasks may need more units than before, so dispatchers must check their queues
@@ -251,6 +256,7 @@ impl<P: Parts> Default for Effects<P> {
             orphaned: Vec::new(),
             unnamed: Vec::new(),
             unheard: Vec::new(),
+            observed: Vec::new(),
             garbage: Vec::new(),
             waits_changed: false,
             released: Released::default(),
@@ -483,6 +489,9 @@ pub struct Machine<P: Parts> {
     /// The remaining work of this step; empty between steps.
     todo: VecDeque<Todo<P>>,
     effects: Effects<P>,
+    is_observed: bool,
+    /// How many events were recorded.
+    observed: u64,
 }
 
 impl<P: Parts> Machine<P> {
@@ -512,6 +521,8 @@ impl<P: Parts> Machine<P> {
             under_way: FxHashMap::default(),
             todo: VecDeque::new(),
             effects: Effects::default(),
+            is_observed: false,
+            observed: 0,
         }
     }
 

@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
 use super::{
-    Dylib, Entry, Event, Garbage, Intake, Machine, Parts, Phase, Read, State, Todo, TrackerId, UnitId,
-    Version,
+    Dylib, Entry, Event, Garbage, Happened, Intake, Machine, Parts, Phase, Read, State, Todo, TrackerId,
+    UnitId, Version,
 };
 use crate::error::{Cause, Error};
 use crate::ids::{DylibId, Label, Symbol};
@@ -390,10 +390,13 @@ impl<P: Parts> Machine<P> {
             return;
         }
         let was_ready = matches!(entry.state, State::Ready(_));
-        let Label { dylib, symbol } = entry.label;
-        self.effects.unnamed.push(entry.label);
-        if let State::Failed(_) = entry.state {
-            let stranded = self.stranded.remove(&entry.unit);
+        let (label, unit) = (entry.label, entry.unit);
+        let Label { dylib, symbol } = label;
+        let is_failed = matches!(entry.state, State::Failed(_));
+        self.effects.unnamed.push(label);
+        self.observe(version, |_| Happened::Removed);
+        if is_failed {
+            let stranded = self.stranded.remove(&unit);
             self.todo.extend(stranded.into_iter().flatten().map(Todo::Revive));
         }
         if let Ok(dylib) = self.dylibs.get_mut(dylib) {

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use super::define::NewUnit;
 use super::graph::Failed;
 use super::{
-    Entry, Found, Garbage, Machine, Parts, Pending, Phase, Purpose, Source, State, UnitId, Version, Work,
-    push_swept,
+    Entry, Found, Garbage, Happened, Machine, Parts, Pending, Phase, Purpose, Source, State, UnitId, Version,
+    Work, push_swept,
 };
 use crate::error::{Cause, Error, Failure};
 use crate::flags::{LookupKind, Need, Priority, SymbolFlags, Until, Want};
@@ -69,17 +69,19 @@ impl<P: Parts> Machine<P> {
         let node = self.graph.node();
         let Some(unit) = self.units.get_mut(unit) else { return };
         unit.phase = Phase::Materializing(node);
-        for &version in &unit.entries {
+        for version in unit.entries.clone() {
             if let Some(entry) = self.entries.get_mut(version) {
                 let port = self.graph.port(node, version);
                 entry.state = State::Materializing(Pending { port, waiters: SmallVec::new() });
             }
+            self.observe(version, |_| Happened::Started);
         }
     }
 
     fn ready_at_once(&mut self, version: Version<P>, address: Option<P::Address>) {
         if let Some(entry) = self.entries.get_mut(version) {
             entry.state = State::Ready(address);
+            self.observe(version, |_| Happened::Ready);
             self.publish(version);
         }
     }
@@ -106,6 +108,7 @@ impl<P: Parts> Machine<P> {
         let waiters = std::mem::take(&mut pending.waiters);
         entry.state = State::Resolved(address, pending);
         let found = Found { label: entry.label, flags: entry.flags, address: Some(address), version };
+        self.observe(version, |_| Happened::Resolved);
         let mut still = SmallVec::new();
         for (query, index) in waiters {
             match self.queries.get(query).map(|query| query.until) {
@@ -145,6 +148,7 @@ impl<P: Parts> Machine<P> {
             let shown = (!entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)).then_some(found);
             let again = self.units.get_mut(entry.unit).and_then(|unit| unit.again.take());
             self.drop_unused(again);
+            self.observe(version, |_| Happened::Ready);
             self.publish(version);
             for (query, index) in pending.waiters {
                 self.arrived(query, index, shown);
@@ -203,6 +207,7 @@ impl<P: Parts> Machine<P> {
                 }
                 let waiters = entry.state.pending().map(|pending| std::mem::take(&mut pending.waiters));
                 entry.state = State::Failed(Arc::clone(&failure));
+                self.observe(version, |_| Happened::Failed(Arc::clone(&failure)));
                 for (query, _) in waiters.into_iter().flatten() {
                     self.answer(query, Err(Error::Failed(Arc::clone(&failure))));
                 }
