@@ -46,9 +46,12 @@ pub enum SessionError {
     /// A shared library cannot be opened.
     #[error(transparent)]
     Library(Arc<brolga_runtime::ForeignError>),
-    /// An archive cannot be read.
+    /// An object file or archive cannot be read or linked.
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),
+    /// An object file defines nothing that others may use, so nothing would ever link it.
+    #[error("the object files define no symbol that is visible to others")]
+    NothingDefined,
     /// The function is there, and its type is another.
     #[error(transparent)]
     Type(Arc<brolga_jit::LookupError>),

@@ -17,7 +17,7 @@ use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
     Symbol, SymbolFlags, SymbolScope, Unit, Until, Want, absolute,
 };
-use brolga_runtime::Runtime;
+use brolga_runtime::{Doors, Runtime};
 
 use super::deferred::Redefined;
 use super::dylib::Dylib;
@@ -25,6 +25,7 @@ use super::error::SessionError;
 use super::invalidation::Change;
 use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, fail_unit};
+use crate::Error;
 
 impl Dylib {
     /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
@@ -63,14 +64,19 @@ impl Dylib {
         } else {
             self.linking.define(unit)?
         }
-        // A first definition may be what callers have missed, or be nearer to them than what they have found.
-        let change = Change::c_symbol(self.linking.label(symbol.symbol()), name);
-        let (mut hits, _) = self.session.inner.edges.hit(&[change]);
+        Ok(self.recompile_callers_of([(symbol.symbol(), name)]))
+    }
+
+    /// Compiles callers of C symbols again that were defined: a first definition may be what callers have missed, or be nearer to them than what they have found.
+    fn recompile_callers_of<'n>(&self, symbols: impl IntoIterator<Item = (Symbol, &'n str)>) -> Redefined {
+        let change = |(symbol, name)| Change::c_symbol(self.linking.label(symbol), name);
+        let changes: Vec<Change> = symbols.into_iter().map(change).collect();
+        let (mut hits, _) = self.session.inner.edges.hit(&changes);
         let owners = &self.session.inner.owners;
         hits.retain(|hit| owners.order(hit.label.dylib).contains(&self.linking.id()));
         let mut redefined = Redefined::default();
         self.session.recompile_callers(hits, &mut redefined);
-        Ok(redefined)
+        redefined
     }
 
     /// Finds C symbols of the process that the filter accepts, when something in reach of this dylib asks.
@@ -109,9 +115,50 @@ impl Dylib {
     /// # Errors
     /// The doors are closed; the bytes are not an archive; the dylib is closed.
     pub fn add_archive(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
-        self.session.need("`Dylib::add_archive`", Door::NativeCode)?;
+        let linked = self.linked_objects("`Dylib::add_archive`")?;
         let archive = Archive::parse(name, bytes)?;
-        self.add_generator(Members { shared: self.session.inner.shared.clone(), archive })
+        self.add_generator(Members { linked, archive })
+    }
+
+    /// Defines the symbols of an object file of a C or C++ compiler. `name` is how messages and debuggers call it.
+    ///
+    /// The file is linked when something first needs one of its symbols; its initialisers run then, and its finalisers when it is removed and nothing uses it any more.
+    /// A weak definition gives way to a strong one of the dylib that comes before the file is linked.
+    ///
+    /// # Errors
+    /// The doors are closed; the file is damaged, not for this machine, defines nothing for others, or needs what is not done here; a symbol is defined already; the dylib is closed.
+    pub fn add_object(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+        self.add_objects([(name, bytes)])
+    }
+
+    /// As [`Dylib::add_object`], for files that are linked and removed together: they may need each other, and see each other's hidden symbols.
+    ///
+    /// # Errors
+    /// As [`Dylib::add_object`]; two of the files define one strong symbol.
+    pub fn add_objects<'f>(
+        &self,
+        files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), SessionError> {
+        let linked = self.linked_objects("`Dylib::add_object`")?;
+        let files = files.into_iter().map(|(name, bytes)| ObjectFile::parse(name, bytes));
+        let object = ObjectFile::together(files.collect::<Result<Vec<_>, _>>()?)?;
+        let names = self.session.linking().scope();
+        let member = Member::new(linked, object, &names);
+        if member.symbols.is_empty() {
+            return Err(SessionError::NothingDefined);
+        }
+        let symbols: Vec<(Symbol, String)> =
+            member.object.defined().map(|(name, _)| (names.intern(name), name.to_owned())).collect();
+        self.linking.define(Box::new(member).unit())?;
+        self.recompile_callers_of(symbols.iter().map(|(symbol, name)| (*symbol, name.as_str())));
+        Ok(())
+    }
+
+    fn linked_objects(&self, caller: &'static str) -> Result<Linked, SessionError> {
+        match self.session.inner.doors {
+            Some(promise) => Ok(Linked { shared: self.session.inner.shared.clone(), promise }),
+            None => Err(Error::Closed { what: caller, door: Door::NativeCode }.into()),
+        }
     }
 
     /// Asks a generator for what is missing.
@@ -149,10 +196,18 @@ impl<F: Fn(&str) -> bool + Send + Sync> Generator<Native> for Library<F> {
     }
 }
 
+/// What linking object files takes.
+#[derive(Clone)]
+struct Linked {
+    shared: Arc<Shared>,
+    /// Initialisers run under it.
+    promise: Doors,
+}
+
 /// Members of a static archive.
-pub(crate) struct Members {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) archive: Archive,
+struct Members {
+    linked: Linked,
+    archive: Archive,
 }
 
 impl Generator<Native> for Members {
@@ -191,28 +246,29 @@ impl Members {
             }
             let (object, component) = self.archive.component(number)?;
             taken.extend(component);
-            let flags = |is_weak| if is_weak { FLAGS | SymbolFlags::WEAK } else { FLAGS };
-            let symbols = object.defined().map(|(name, weak)| (names.intern(name), flags(weak)));
-            let symbols = symbols.collect();
-            let member = Member { shared: self.shared.clone(), object: Arc::new(object), symbols };
-            units.push((Box::new(member) as Box<dyn MaterializationUnit<Native>>).into());
+            units.push(Box::new(Member::new(self.linked.clone(), object, names)).unit());
         }
         Ok(units)
     }
 }
 
-const FLAGS: SymbolFlags = SymbolFlags::EXPORTED;
-
+/// Object files that are one unit.
 #[derive(Clone)]
 struct Member {
-    shared: Arc<Shared>,
+    linked: Linked,
     object: Arc<ObjectFile>,
     symbols: Vec<(Symbol, SymbolFlags)>,
+    /// Those that another definition overrides.
+    overridden: Vec<Symbol>,
 }
 
 impl MaterializationUnit<Native> for Member {
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
         self.symbols.clone()
+    }
+
+    fn discard(&mut self, symbol: Symbol) {
+        self.overridden.push(symbol);
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
@@ -221,12 +277,22 @@ impl MaterializationUnit<Native> for Member {
 }
 
 impl Member {
+    fn new(linked: Linked, object: ObjectFile, names: &SymbolScope) -> Member {
+        let flags = |is_weak| match is_weak {
+            true => SymbolFlags::EXPORTED | SymbolFlags::WEAK,
+            false => SymbolFlags::EXPORTED,
+        };
+        let symbols = object.defined().map(|(name, is_weak)| (names.intern(name), flags(is_weak))).collect();
+        Member { linked, object: Arc::new(object), symbols, overridden: Vec::new() }
+    }
+
     fn look_up(self: Box<Self>, responsibility: Responsibility<Native>) {
         let session = responsibility.session().clone();
         // The lookup holds what it wants.
         let names = session.scope();
         let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak, at: None };
-        let wants = self.object.undefined().map(want).collect();
+        let overridden = self.overridden.iter().map(|&symbol| Want { symbol, need: Need::Weak, at: None });
+        let wants = self.object.undefined().map(want).chain(overridden).collect();
         responsibility.lookup_answer(wants, Until::Resolved, move |responsibility, found| match found {
             Ok(found) => self.link(responsibility, &found),
             Err(error) if error.passes() => responsibility.fail_for_now(error, self.unit()),
@@ -244,7 +310,7 @@ impl Member {
         for definition in found {
             let Some(address) = definition.address else { continue };
             let leads = || session.leads_to(definition.label);
-            let object = match self.shared.placed.find(address, leads) {
+            let object = match self.linked.shared.placed.find(address, leads) {
                 // Functions of programs are not called by the C convention, whatever their names.
                 Ok(Some(Place::Function(_) | Place::Compiled(_))) => continue,
                 Ok(Some(Place::Object(object))) => Some(object),
@@ -257,14 +323,17 @@ impl Member {
             );
             needs.push(Dependence::from(*definition));
         }
-        let loaded = match self.shared.jit.load_object(&self.object, &imports) {
+        let Linked { shared, promise } = &self.linked;
+        let overridden = self.overridden.iter().map(|&symbol| session.names().text(symbol).to_string());
+        let loaded = match shared.jit.load_object(&self.object, &imports, &overridden.collect()) {
             Ok(loaded) => loaded,
             Err(error) => return fail_unit(responsibility, error.is_shortage(), error, self.unit()),
         };
+        loaded.start(*promise);
         let names = session.scope();
         let addresses: Vec<(Symbol, usize)> =
             loaded.symbols().map(|(name, address)| (names.intern(name), address)).collect();
-        let code = Code::enter_object(&self.shared.placed, &loaded);
+        let code = Code::enter_object(&shared.placed, &loaded);
         let again = Some(self.clone().unit());
         if let Some(responsibility) = responsibility.complete(code, addresses, needs, again) {
             self.look_up(responsibility);

@@ -190,7 +190,7 @@ impl Code {
 
     /// Enters what an object file defines.
     pub(crate) fn enter_object(placed: &Arc<Placed>, object: &LoadedObject) -> Code {
-        let addresses: Vec<usize> = object.symbols().map(|(_, address)| address).collect();
+        let addresses: Vec<usize> = object.addresses().collect();
         let entered = addresses.iter().map(|&address| (address, Place::Object(object.clone())));
         placed.write().extend(entered);
         Code::new(placed, addresses)

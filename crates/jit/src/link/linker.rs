@@ -21,6 +21,7 @@ use std::sync::Arc;
 use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
 
 use crate::debug::code_map::{CodeUnit, MapEntry, PlacedFunction};
+use crate::link::object::{ObjectFileError, Started};
 use crate::memory::error::CodeMemoryError;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::space::Memory;
@@ -116,6 +117,9 @@ pub enum LinkError {
         /// The target.
         symbol: Symbol,
     },
+    /// An object file asks for what cannot be linked here.
+    #[error(transparent)]
+    Object(#[from] ObjectFileError),
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] CodeMemoryError),
@@ -179,10 +183,14 @@ pub struct LoadedUnit {
     memory: Memory,
     /// Units that this one refers to, held so that they stay in memory.
     owners: Vec<Arc<LoadedUnit>>,
+    /// What a unit of object files runs at its start and end.
+    started: Option<Started>,
 }
 
 impl Drop for LoadedUnit {
     fn drop(&mut self) {
+        // Finalisers may call what the unit refers to.
+        drop(self.started.take());
         release(std::mem::take(&mut self.owners), |unit| std::mem::take(&mut unit.owners));
     }
 }
@@ -205,7 +213,22 @@ impl LoadedUnit {
         memory: Memory,
         owners: Vec<Arc<LoadedUnit>>,
     ) -> LoadedUnit {
-        LoadedUnit { code, data, memory, owners }
+        LoadedUnit { code, data, memory, owners, started: None }
+    }
+
+    /// A unit of object files.
+    pub(crate) fn of_object(
+        code: MapEntry,
+        memory: Memory,
+        owners: Vec<Arc<LoadedUnit>>,
+        started: Started,
+    ) -> LoadedUnit {
+        LoadedUnit { code, data: Box::default(), memory, owners, started: Some(started) }
+    }
+
+    /// The start and end of a unit of object files.
+    pub(crate) fn started(&self) -> Option<&Started> {
+        self.started.as_ref()
     }
 
     /// Its code, described.

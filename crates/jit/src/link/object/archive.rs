@@ -1,0 +1,150 @@
+//! Static archives: which members are linked together.
+//!
+//! Members that need each other are one unit. So are members that share a weak or a hidden symbol, so the choice among definitions does not depend on the
+//! order of requests. Definitions of COMDAT groups are equal by the rules of C++, and join nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use object::read::archive::ArchiveFile;
+
+use super::forms::Machine;
+use super::read::{Member, Name};
+use super::{ObjectFile, ObjectFileError, malformed};
+
+/// A static archive. Members are read on request.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    bytes: Arc<[u8]>,
+    /// Names and places of members.
+    members: Vec<(String, Range<usize>)>,
+    /// The member that defines a symbol that others see; the first one, if there are several.
+    index: BTreeMap<String, usize>,
+    /// The same for symbols that members alone see.
+    hidden: BTreeMap<String, usize>,
+    /// Members that are linked together because they share a symbol, by member; those that are alone are not here.
+    groups: BTreeMap<usize, Arc<[usize]>>,
+}
+
+impl Archive {
+    /// Reads the members' names and definitions. A member that is no object file for this machine defines nothing.
+    pub fn parse(name: &str, bytes: impl Into<Arc<[u8]>>) -> Result<Archive, ObjectFileError> {
+        let bytes: Arc<[u8]> = bytes.into();
+        let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;
+        let (mut members, mut index, mut hidden) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        // Definitions and references may join members.
+        let mut definers: BTreeMap<String, (Vec<usize>, bool)> = BTreeMap::new();
+        let mut users: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for member in archive.members() {
+            let member = member.map_err(|error| malformed(name, error))?;
+            let (from, size) = member.file_range();
+            let range = from as usize..from.saturating_add(size) as usize;
+            let Some(content) = bytes.get(range.clone()) else {
+                return Err(malformed(name, "a member ends beyond the file, or is not in it"));
+            };
+            let text = String::from_utf8_lossy(member.name()).into_owned();
+            let number = members.len();
+            members.push((text, range));
+            for symbol in Member::names(content, Machine::HOST).unwrap_or_default() {
+                let Name { name, is_defined, is_hidden, is_weak, is_in_group } = symbol;
+                if is_defined {
+                    let names = if is_hidden { &mut hidden } else { &mut index };
+                    names.entry(name.clone()).or_insert(number);
+                    if !is_in_group {
+                        let (by, any_weak) = definers.entry(name).or_default();
+                        by.push(number);
+                        *any_weak |= is_weak;
+                    }
+                } else {
+                    users.entry(name).or_default().push(number);
+                }
+            }
+        }
+        let weak = definers.values().filter(|(_, any_weak)| *any_weak).map(|(by, _)| by.clone());
+        let shared =
+            hidden.iter().filter(|(name, _)| !index.contains_key(*name)).filter_map(|(name, &by)| {
+                let mut together = users.get(name)?.clone();
+                together.push(by);
+                Some(together)
+            });
+        let groups = groups(members.len(), weak.chain(shared));
+        Ok(Archive { bytes, members, index, hidden, groups })
+    }
+
+    /// The member that defines a symbol.
+    pub fn member_with(&self, symbol: &str) -> Option<usize> {
+        self.index.get(symbol).copied()
+    }
+
+    /// Reads a member, and those that it needs and that need it, and those that share a symbol with one, which are linked together. Says which
+    /// they are.
+    pub fn component(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
+        let mut files: BTreeMap<usize, ObjectFile> = BTreeMap::new();
+        let mut callers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let mut open = vec![number];
+        while let Some(at) = open.pop() {
+            if files.contains_key(&at) {
+                continue;
+            }
+            let file = self.member(at)?;
+            let with = |name: &str| self.member_with(name).or_else(|| self.hidden.get(name).copied());
+            for needed in file.undefined().filter_map(with) {
+                callers.entry(needed).or_default().insert(at);
+                open.push(needed);
+            }
+            for &other in self.groups.get(&at).into_iter().flat_map(|group| group.iter()) {
+                callers.entry(at).or_default().insert(other);
+                open.push(other);
+            }
+            files.insert(at, file);
+        }
+        let mut component = BTreeSet::new();
+        let mut open = vec![number];
+        while let Some(at) = open.pop() {
+            if component.insert(at) {
+                open.extend(callers.get(&at).into_iter().flatten());
+            }
+        }
+        files.retain(|at, _| component.contains(at));
+        Ok((ObjectFile::together(files.into_values())?, component))
+    }
+
+    /// Reads a member.
+    fn member(&self, number: usize) -> Result<ObjectFile, ObjectFileError> {
+        let member =
+            self.members.get(number).and_then(|(name, range)| Some((name, self.bytes.get(range.clone())?)));
+        let (name, bytes) = member.ok_or_else(|| malformed("archive", "there is no such member"))?;
+        // Members may have one name.
+        ObjectFile::parse(&format!("{name}({number})"), bytes)
+    }
+}
+
+/// The classes of members that sets with members in common give; by member, without those that are alone.
+fn groups(count: usize, sets: impl Iterator<Item = Vec<usize>>) -> BTreeMap<usize, Arc<[usize]>> {
+    /// The first of a member's class, as far as it is known.
+    fn first(leads: &mut [usize], mut at: usize) -> usize {
+        while leads[at] != at {
+            leads[at] = leads[leads[at]];
+            at = leads[at];
+        }
+        at
+    }
+    let mut leads: Vec<usize> = (0..count).collect();
+    for set in sets {
+        for &other in set.iter().skip(1) {
+            let (a, b) = (first(&mut leads, set[0]), first(&mut leads, other));
+            leads[a.max(b)] = a.min(b);
+        }
+    }
+    let mut classes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for at in 0..count {
+        classes.entry(first(&mut leads, at)).or_default().push(at);
+    }
+    let mut groups = BTreeMap::new();
+    for class in classes.into_values().filter(|class| class.len() > 1) {
+        let class: Arc<[usize]> = class.into();
+        groups.extend(class.iter().map(|&at| (at, class.clone())));
+    }
+    groups
+}
