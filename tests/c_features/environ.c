@@ -10,6 +10,6 @@ long feature(void) {
     char *arguments[] = {"name", "-a", "-b", "value", 0};
     optind = 1;
     long seen = 0;
-    for (int option; (option = getopt(4, arguments, "ab:")) != -1;) seen = seen * 1000 + option;
-    return seen + (count > 0) + (optarg[0] == 'v') + optind;
+    for (int option; (option = getopt(4, arguments, "ab:")) != -1;) seen = seen * 1000 + option + (optarg && optarg[0] == 'v');
+    return seen + (count > 0) + optind;
 }

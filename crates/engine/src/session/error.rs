@@ -81,6 +81,12 @@ pub enum SessionError {
         /// The symbol.
         name: String,
     },
+    /// The symbol is not one of C: it has no address that C could use.
+    #[error("`{name}` is not a symbol of C")]
+    NotC {
+        /// The symbol.
+        name: String,
+    },
     /// A function that is to be run by opening or closing a dylib threw, or has arguments.
     #[error("`{function}` did not run: {reason}")]
     Initializer {

@@ -88,7 +88,7 @@ pub(crate) enum Place {
     Function(Function),
     /// The code of one.
     Compiled(Compiled),
-    /// Something that a member of an archive defines.
+    /// Something that an object file defines.
     Object(LoadedObject),
 }
 
