@@ -138,7 +138,9 @@ impl Feature {
         }
         let files: Vec<(String, Vec<u8>)> = objects
             .iter()
-            .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
+            .map(|path| {
+                (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap())
+            })
             .collect();
         let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
         dylib.add_objects(files).map_err(|error| whole(&error))?;

@@ -203,6 +203,13 @@ mod made_by_c {
     }
 
     #[test]
+    fn members_share_thread_local_symbols() {
+        let define = "__thread long own = 5; long define(long x) { return own += x; }";
+        let using = "extern __thread long own; long using(long x) { return own += 10 * x; }";
+        assert_eq!(call(&[("a", define), ("b", using)], &["using", "define"]), [Ok(15), Ok(16)]);
+    }
+
+    #[test]
     fn a_symbol_that_two_members_of_one_unit_define_is_refused() {
         let first = "long second(long); long twice(long x) { return 1; } long first(long x) { return x ? second(x) : 0; }";
         let second = "long first(long); long twice(long x) { return 2; } long second(long x) { return x ? first(0) : 0; }";

@@ -16,7 +16,8 @@ use crate::{dylib, session};
 fn compiled(name: &str, source: &str, options: &[&str]) -> Vec<u8> {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let (process, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("objects-{process}-{number}"));
+    let folder =
+        std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("objects-{process}-{number}"));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name), source).unwrap();
     let compiler = if name.ends_with(".cpp") { "g++" } else { "gcc" };
@@ -48,7 +49,8 @@ fn program(name: &str) -> String {
 /// The result of a C function that `made` defines, called by a program of its own.
 fn call(made: &Dylib, name: &str, x: i64) -> Result<i64, String> {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
-    let main = dylib(made.session(), &format!("main {}", CALLS.fetch_add(1, Ordering::Relaxed)), &program(name));
+    let main =
+        dylib(made.session(), &format!("main {}", CALLS.fetch_add(1, Ordering::Relaxed)), &program(name));
     main.link_against(made).unwrap();
     let result = match main.func::<(i64,), i64>("f") {
         Ok(f) => f.call((x,)).map_err(|error| error.to_string()),
@@ -111,7 +113,59 @@ fn of_equal_definitions_of_files_there_is_one_variable() {
     made.add_library("libstdc++.so.6").unwrap();
     made.add_object("one.o", &cpp(&source("one"))).unwrap();
     made.add_object("two.o", &cpp(&source("two"))).unwrap();
-    assert_eq!((call(&made, "one", 1), call(&made, "two", 1), call(&made, "one", 1)), (Ok(102), Ok(104), Ok(106)));
+    assert_eq!(
+        (call(&made, "one", 1), call(&made, "two", 1), call(&made, "one", 1)),
+        (Ok(102), Ok(104), Ok(106))
+    );
+}
+
+#[test]
+fn hidden_symbols_are_seen_in_their_dylib_alone() {
+    let hidden = "__attribute__((visibility(\"hidden\")))";
+    let session = session(Workers::Caller);
+    let made = session.create_dylib("made").unwrap();
+    made.add_object(
+        "inner.o",
+        &c(&format!(
+            "{hidden} long inner(long x) {{ return x + 1; }} long one(long x) {{ return inner(x); }}"
+        )),
+    )
+    .unwrap();
+    made.add_object(
+        "outer.o",
+        &c(&format!("{hidden} long inner(long); long outer(long x) {{ return inner(x) * 10; }}")),
+    )
+    .unwrap();
+    // A second one is its file's own.
+    made.add_object(
+        "own.o",
+        &c(&format!(
+            "{hidden} long inner(long x) {{ return x + 100; }} long own(long x) {{ return inner(x); }}"
+        )),
+    )
+    .unwrap();
+    assert_eq!(
+        (call(&made, "outer", 1), call(&made, "own", 1), call(&made, "one", 1)),
+        (Ok(20), Ok(101), Ok(2))
+    );
+    assert!(call(&made, "inner", 1).unwrap_err().contains("inner"));
+    let none = made.add_object("none.o", &c(&format!("{hidden} long only(long x) {{ return x; }}")));
+    assert!(matches!(none, Err(SessionError::NothingDefined)));
+}
+
+/// The compiler's library for features of the processor is hidden, as an archive.
+#[test]
+fn a_function_is_chosen_by_features_of_the_processor() {
+    let source = "static long plain(long x) { return x; } static long wide(long x) { return x * 2; }\n\
+                  static void *choose(void) { __builtin_cpu_init(); return __builtin_cpu_supports(\"sse2\") ? wide : plain; }\n\
+                  long chosen(long) __attribute__((ifunc(\"choose\"))); long user(long x) { return chosen(x) + 1; }";
+    let library = Command::new("gcc").arg("-print-libgcc-file-name").output().unwrap().stdout;
+    let library = std::fs::read(String::from_utf8(library).unwrap().trim()).unwrap();
+    let session = session(Workers::Caller);
+    let made = session.create_dylib("made").unwrap();
+    made.add_archive("libgcc.a", &library).unwrap();
+    made.add_object("chosen.o", &c(source)).unwrap();
+    assert_eq!(call(&made, "user", 21), Ok(43));
 }
 
 #[test]
@@ -239,7 +293,9 @@ fn data_of_files_has_an_address() {
     let session = session(Workers::Caller);
     let made = session.create_dylib("made").unwrap();
     let tracker = made.create_tracker(OnDrop::Keep).unwrap();
-    made.tracked_by(&tracker).add_object("data.o", &c("long data = 17; long get(long x) { return data; }")).unwrap();
+    made.tracked_by(&tracker)
+        .add_object("data.o", &c("long data = 17; long get(long x) { return data; }"))
+        .unwrap();
     let symbol = made.c_symbol("data").unwrap();
     assert_eq!(call(&made, "get", 0), Ok(17));
     let address = symbol.address().cast::<i64>().cast_mut();
@@ -326,7 +382,8 @@ fn changed_bytes_are_refused_or_placed() {
         for value in [0, 1, 0x7f, 0xff, object[at] ^ 4] {
             changed[at] = value;
             if let Ok(file) = ObjectFile::parse("changed.o", &changed) {
-                placed += usize::from(jit.load_object(&file, &Default::default(), &Default::default()).is_ok());
+                placed +=
+                    usize::from(jit.load_object(&file, &Default::default(), &Default::default()).is_ok());
             }
         }
         changed[at] = object[at];

@@ -57,7 +57,10 @@ impl Dylib {
     }
 
     /// Compiles callers of C symbols again that were defined: a first definition may be what callers have missed, or be nearer to them than what they have found.
-    pub(super) fn recompile_callers_of<'n>(&self, symbols: impl IntoIterator<Item = (Symbol, &'n str)>) -> Redefined {
+    pub(super) fn recompile_callers_of<'n>(
+        &self,
+        symbols: impl IntoIterator<Item = (Symbol, &'n str)>,
+    ) -> Redefined {
         let change = |(symbol, name)| Change::c_symbol(self.linking.label(symbol), name);
         let changes: Vec<Change> = symbols.into_iter().map(change).collect();
         let (mut hits, _) = self.session.inner.edges.hit(&changes);

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_ir::doors::Door;
-use brolga_jit::{Archive, Foreign, LoadedObject, ObjectFile, ObjectFileError};
+use brolga_jit::{Archive, Foreign, Given, LoadedObject, ObjectFile, ObjectFileError};
 use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
     Symbol, SymbolFlags, SymbolScope, Unit, Until, Want,
@@ -65,13 +65,14 @@ impl Dylib {
             };
             let not_c = || SessionError::NotC { name: name.to_owned() };
             let address = found.address.ok_or_else(not_c)?;
-            let object = match self.session.inner.shared.placed.find(address, || linking.leads_to(found.label)) {
-                Ok(Some(Place::Object(object))) => Some(object),
-                Ok(None) => None,
-                Ok(Some(Place::Function(_) | Place::Compiled(_))) => return Err(not_c()),
-                // It was replaced meanwhile.
-                Err(Moved) => continue,
-            };
+            let object =
+                match self.session.inner.shared.placed.find(address, || linking.leads_to(found.label)) {
+                    Ok(Some(Place::Object(object))) => Some(object),
+                    Ok(None) => None,
+                    Ok(Some(Place::Function(_) | Place::Compiled(_))) => return Err(not_c()),
+                    // It was replaced meanwhile.
+                    Err(Moved) => continue,
+                };
             return Ok(CSymbol { address, object });
         }
     }
@@ -97,7 +98,7 @@ impl Dylib {
         self.add_objects([(name, bytes)])
     }
 
-    /// As [`Dylib::add_object`], for files that are linked and removed together: they may need each other, and see each other's hidden symbols.
+    /// As [`Dylib::add_object`], for files that are linked and removed together: they may need each other.
     ///
     /// # Errors
     /// As [`Dylib::add_object`]; two of the files define one strong symbol.
@@ -110,11 +111,11 @@ impl Dylib {
         let object = ObjectFile::together(files.collect::<Result<Vec<_>, _>>()?)?;
         let names = self.session.linking().scope();
         let member = Member::new(linked, object, &names);
-        if member.symbols.is_empty() {
+        if member.object.defined().all(|given| given.is_hidden) {
             return Err(SessionError::NothingDefined);
         }
         let symbols: Vec<(Symbol, String)> =
-            member.object.defined().map(|(name, _)| (names.intern(name), name.to_owned())).collect();
+            member.object.defined().map(|given| (names.intern(given.name), given.name.to_owned())).collect();
         self.linking.define(Box::new(member).unit())?;
         self.recompile_callers_of(symbols.iter().map(|(symbol, name)| (*symbol, name.as_str())));
         Ok(())
@@ -194,6 +195,11 @@ struct Member {
     overridden: Vec<Symbol>,
 }
 
+fn flags_of(given: Given<'_>) -> SymbolFlags {
+    let seen = if given.is_hidden { SymbolFlags::NONE } else { SymbolFlags::EXPORTED };
+    if given.gives_way { seen | SymbolFlags::WEAK } else { seen }
+}
+
 impl MaterializationUnit<Native> for Member {
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
         self.symbols.clone()
@@ -210,11 +216,7 @@ impl MaterializationUnit<Native> for Member {
 
 impl Member {
     fn new(linked: Linked, object: ObjectFile, names: &SymbolScope) -> Member {
-        let flags = |is_weak| match is_weak {
-            true => SymbolFlags::EXPORTED | SymbolFlags::WEAK,
-            false => SymbolFlags::EXPORTED,
-        };
-        let symbols = object.defined().map(|(name, is_weak)| (names.intern(name), flags(is_weak))).collect();
+        let symbols = object.defined().map(|given| (names.intern(given.name), flags_of(given))).collect();
         Member { linked, object: Arc::new(object), symbols, overridden: Vec::new() }
     }
 

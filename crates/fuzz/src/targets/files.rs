@@ -61,7 +61,7 @@ pub fn object(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
         Ok(file) => file,
         Err(error) => return said(&error).map(|()| false),
     };
-    if file.defined().any(|(name, _)| name.is_empty()) {
+    if file.defined().any(|given| given.name.is_empty()) {
         return Err(Fault("a symbol without a name is defined".to_owned()));
     }
     match machine.jit.load_object(&file, &imports(&file), &BTreeSet::new()) {

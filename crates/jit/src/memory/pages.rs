@@ -49,7 +49,8 @@ pub(crate) fn reserve_within(bytes: usize, range: &Range<usize>) -> Option<NonNu
     let (start, end) = (range.start.max(LOWEST), range.end.checked_sub(bytes)?);
     let middle = start.saturating_add(end.saturating_sub(start) / 2);
     let steps = end.saturating_sub(start) / STEP / 2 + 1;
-    let tries = (0..=steps).flat_map(|step| [middle.checked_add(step * STEP), middle.checked_sub(step * STEP)]);
+    let tries =
+        (0..=steps).flat_map(|step| [middle.checked_add(step * STEP), middle.checked_sub(step * STEP)]);
     for at in tries.flatten().map(|at| at / STEP * STEP).filter(|at| (start..=end).contains(at)) {
         let hint = std::ptr::without_provenance_mut(at);
         // SAFETY: a new mapping, at the address if it is free or at another one, touches nothing that exists.

@@ -1,7 +1,7 @@
 //! Static archives: which members are linked together.
 //!
-//! Members that need each other are one unit. So are members that share a weak or a hidden symbol, so the choice among definitions does not depend on the
-//! order of requests. Definitions of COMDAT groups are equal by the rules of C++, and join nothing.
+//! Members that need each other are one unit. So are members that define one weak symbol, so the choice among definitions does not depend on the
+//! order of requests, and members that name one thread-local symbol, which has no address for others. Definitions of COMDAT groups are equal by the rules of C++, and join nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,10 +19,8 @@ pub struct Archive {
     bytes: Arc<[u8]>,
     /// Names and places of members.
     members: Vec<(String, Range<usize>)>,
-    /// The member that defines a symbol that others see; the first one, if there are several.
+    /// The member that defines a symbol; the first one, if there are several, and one that others see before one that is hidden.
     index: BTreeMap<String, usize>,
-    /// The same for symbols that members alone see.
-    hidden: BTreeMap<String, usize>,
     /// Members that are linked together because they share a symbol, by member; those that are alone are not here.
     groups: BTreeMap<usize, Arc<[usize]>>,
 }
@@ -33,9 +31,8 @@ impl Archive {
         let bytes: Arc<[u8]> = bytes.into();
         let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;
         let (mut members, mut index, mut hidden) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        // Definitions and references may join members.
-        let mut definers: BTreeMap<String, (Vec<usize>, bool)> = BTreeMap::new();
-        let mut users: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        // Members by symbol, and whether it joins them.
+        let mut sharers: BTreeMap<String, (Vec<usize>, bool)> = BTreeMap::new();
         for member in archive.members() {
             let member = member.map_err(|error| malformed(name, error))?;
             let (from, size) = member.file_range();
@@ -47,29 +44,24 @@ impl Archive {
             let number = members.len();
             members.push((text, range));
             for symbol in Member::names(content, Machine::HOST).unwrap_or_default() {
-                let Name { name, is_defined, is_hidden, is_weak, is_in_group } = symbol;
+                let Name { name, is_defined, is_hidden, is_weak, is_in_group, is_tls } = symbol;
                 if is_defined {
                     let names = if is_hidden { &mut hidden } else { &mut index };
                     names.entry(name.clone()).or_insert(number);
-                    if !is_in_group {
-                        let (by, any_weak) = definers.entry(name).or_default();
-                        by.push(number);
-                        *any_weak |= is_weak;
-                    }
-                } else {
-                    users.entry(name).or_default().push(number);
+                }
+                if is_defined && !is_in_group || is_tls {
+                    let (by, joins) = sharers.entry(name).or_default();
+                    by.push(number);
+                    *joins |= is_weak || is_tls;
                 }
             }
         }
-        let weak = definers.values().filter(|(_, any_weak)| *any_weak).map(|(by, _)| by.clone());
-        let shared =
-            hidden.iter().filter(|(name, _)| !index.contains_key(*name)).filter_map(|(name, &by)| {
-                let mut together = users.get(name)?.clone();
-                together.push(by);
-                Some(together)
-            });
-        let groups = groups(members.len(), weak.chain(shared));
-        Ok(Archive { bytes, members, index, hidden, groups })
+        let shared = sharers.into_values().filter_map(|(by, joins)| joins.then_some(by));
+        let groups = groups(members.len(), shared);
+        for (name, number) in hidden {
+            index.entry(name).or_insert(number);
+        }
+        Ok(Archive { bytes, members, index, groups })
     }
 
     /// The member that defines a symbol.
@@ -88,8 +80,7 @@ impl Archive {
                 continue;
             }
             let file = self.member(at)?;
-            let with = |name: &str| self.member_with(name).or_else(|| self.hidden.get(name).copied());
-            for needed in file.undefined().filter_map(with) {
+            for needed in file.undefined().filter_map(|name| self.member_with(name)) {
                 callers.entry(needed).or_default().insert(at);
                 open.push(needed);
             }

@@ -132,8 +132,7 @@ const fn form(target: Target, base: Base, write: Write) -> Result<Form, &'static
     Ok(Form { target, base, write })
 }
 
-const STATIC_TLS: &str =
-    "thread-local storage by a fixed offset from the thread's block, which is for programs alone (compile with -fPIC)";
+const STATIC_TLS: &str = "thread-local storage by a fixed offset from the thread's block, which is for programs alone (compile with -fPIC)";
 const DESCRIPTORS: &str = "thread-local storage by descriptors (compile with -mtls-dialect=trad or =gnu)";
 const UNKNOWN: &str = "a relocation that is not done here";
 
@@ -265,7 +264,8 @@ fn aarch64(r_type: u32) -> Result<Form, &'static str> {
 pub(super) fn write(form: Write, place: &mut [u8], value: i64) -> Option<()> {
     match form {
         Write::Bytes(size, range) => {
-            fits(value, 8 * size as u32, range).then(|| place.get_mut(..size))??
+            fits(value, 8 * size as u32, range)
+                .then(|| place.get_mut(..size))??
                 .copy_from_slice(value.to_le_bytes().get(..size)?);
             Some(())
         }
@@ -285,7 +285,9 @@ pub(super) fn write(form: Write, place: &mut [u8], value: i64) -> Option<()> {
             let value = value as u64 & 0xfff;
             value.is_multiple_of(1 << low).then(|| field(place, value >> low, 12, 10))?
         }
-        Write::High12 => fits(value, 24, Range::Unsigned).then(|| field(place, value as u64 >> 12, 12, 10))?,
+        Write::High12 => {
+            fits(value, 24, Range::Unsigned).then(|| field(place, value as u64 >> 12, 12, 10))?
+        }
         Write::Low15 => {
             let is_slot = value % 8 == 0 && fits(value, 15, Range::Unsigned);
             is_slot.then(|| field(place, value as u64 >> 3, 12, 10))?

@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::forms::{Machine, Target};
-use super::place::Imported;
-use super::read::{Kind, Reloc, Section, Type};
+use super::place::Imports;
+use super::read::{Kind, Reloc, Type};
 use super::start;
 use super::{Meaning, ObjectFile, Provided};
 use crate::memory::reservation::{Part, Parts};
@@ -76,7 +76,12 @@ pub(super) enum Slot<'a> {
 }
 
 /// The slot of a relocation, and what is added to its address.
-pub(super) fn slot<'a>(machine: Machine, member: usize, reloc: &Reloc, key: Key<'a>) -> Option<(Slot<'a>, i64)> {
+pub(super) fn slot<'a>(
+    machine: Machine,
+    member: usize,
+    reloc: &Reloc,
+    key: Key<'a>,
+) -> Option<(Slot<'a>, i64)> {
     // The addend of aarch64 is the symbol's, the one of x86-64 the slot's.
     let (inner, outer) = match machine {
         Machine::Aarch64 => (reloc.addend, 0),
@@ -86,7 +91,8 @@ pub(super) fn slot<'a>(machine: Machine, member: usize, reloc: &Reloc, key: Key<
     match reloc.form.target {
         Target::Slot => {
             // One word for all references to a name.
-            let (member, symbol) = if let Key::Own(member, symbol) = key { (member, symbol) } else { (member, symbol) };
+            let (member, symbol) =
+                if let Key::Own(member, symbol) = key { (member, symbol) } else { (member, symbol) };
             Some((Slot::Address { member, symbol, key, addend: inner }, outer))
         }
         Target::Pair => Some((Slot::Pair { member, symbol, addend: inner }, outer)),
@@ -133,7 +139,7 @@ impl<'a> Layout<'a> {
     pub(super) fn new(
         object: &'a ObjectFile,
         overridden: &BTreeSet<String>,
-        imports: &BTreeMap<&'a str, Imported>,
+        imports: &Imports<'a>,
     ) -> Option<Layout<'a>> {
         let mut layout = Layout::default();
         layout.put_sections(object)?;
@@ -152,7 +158,7 @@ impl<'a> Layout<'a> {
             layout.put_copies(imports)?;
         }
         // Others may use what is chosen at run time by its name.
-        for (_, defined) in object.exported() {
+        for (_, defined) in object.given() {
             let row = &object.members[defined.member].symbols[defined.symbol];
             if row.ty == Type::Indirect {
                 layout.put_chosen(Key::Own(defined.member, defined.symbol))?;
@@ -162,7 +168,7 @@ impl<'a> Layout<'a> {
     }
 
     fn put_sections(&mut self, object: &'a ObjectFile) -> Option<()> {
-        let mut order: Vec<((u8, &str), (usize, usize), &Section)> = Vec::new();
+        let mut order = Vec::new();
         for (member, index, section) in object.kept() {
             let class = match section.kind {
                 Kind::Init { .. } | Kind::Fini { .. } => continue,
@@ -220,7 +226,7 @@ impl<'a> Layout<'a> {
         member: usize,
         reloc: &Reloc,
         meaning: Meaning<'a>,
-        imports: &BTreeMap<&'a str, Imported>,
+        imports: &Imports<'a>,
     ) -> Option<()> {
         let file = &object.members[member];
         let key = Key::of(meaning);
@@ -256,7 +262,7 @@ impl<'a> Layout<'a> {
     }
 
     /// A unit in low addresses reaches no library: it has copies of the constants that it names.
-    fn put_copies(&mut self, imports: &BTreeMap<&'a str, Imported>) -> Option<()> {
+    fn put_copies(&mut self, imports: &Imports<'a>) -> Option<()> {
         for name in std::mem::take(&mut self.near) {
             match imports.get(name.0).and_then(|import| start::constant_at(import.address)) {
                 Some(size) => {
@@ -307,5 +313,6 @@ fn put(size: &mut usize, bytes: usize, align: usize) -> Option<usize> {
 
 fn is_c_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-    name.bytes().next().is_some_and(is_letter) && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
+    name.bytes().next().is_some_and(is_letter)
+        && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }

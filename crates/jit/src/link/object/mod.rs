@@ -24,7 +24,7 @@
 //! | common | overrides weak ones; the greatest size and alignment of those with the name |
 //! | weak, unique in the process (`STB_GNU_UNIQUE`) | the first one, unless the dylib has another definition: then references lead to that |
 //! | weak, undefined | null without a definition |
-//! | hidden, internal | seen by files of the same unit only |
+//! | hidden, internal | seen by code of the same dylib only; a strong one is its unit's own if there are several |
 //! | of a COMDAT group | of the first group with the name; later ones are left out |
 //! | chosen at run time (`ifunc`) | a stub, whose destination is chosen when the unit starts |
 //! | thread-local | by `__tls_get_addr` (compiled with `-fPIC`), within the unit |
@@ -110,11 +110,33 @@ struct Defined {
     is_hidden: bool,
 }
 
+impl Defined {
+    /// Whether the unit uses its own definition, whatever others have.
+    fn is_own(&self) -> bool {
+        self.is_hidden && self.strength == Strength::Strong
+    }
+}
+
+/// A symbol that object files give to others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Given<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether only code of the same dylib may name it.
+    pub is_hidden: bool,
+    /// Whether another definition of the dylib is taken if there is one.
+    pub gives_way: bool,
+}
+
 /// Where a reference leads.
 #[derive(Clone, Copy, Debug)]
 enum Meaning<'a> {
     /// A place in a section, or an absolute value, with its symbol.
-    Own { member: usize, index: usize, row: &'a SymbolRow },
+    Own {
+        member: usize,
+        index: usize,
+        row: &'a SymbolRow,
+    },
     Common(&'a str),
     Provided(Provided<'a>),
     Import(&'a str),
@@ -184,7 +206,8 @@ impl ObjectFile {
                     Entry::Vacant(free) => drop(free.insert(new)),
                     Entry::Occupied(mut first) => match (first.get().strength, row.strength) {
                         (Strength::Strong, Strength::Strong) => {
-                            let what = format!("the symbol `{}`, which another member defines as well", row.name);
+                            let what =
+                                format!("the symbol `{}`, which another member defines as well", row.name);
                             return Err(unsupported(&member.name, what));
                         }
                         (before, now) if now > before => drop(first.insert(new)),
@@ -227,13 +250,17 @@ impl ObjectFile {
                         let is_any = matches!(reloc.form.target, Target::TlsModule | Target::ModulePair);
                         let in_block = self.section_of(of, row).is_some_and(|own| own.kind == Kind::Tls);
                         if in_block != is_tls && !is_any {
-                            let what = format!("a reference to `{name}` of the wrong kind in `{}`", section.name);
+                            let what =
+                                format!("a reference to `{name}` of the wrong kind in `{}`", section.name);
                             return Err(malformed(&member.name, what));
                         }
                     }
                     // An unwind table may describe what is left out, and is empty there.
-                    Meaning::Nothing if section.kind != Kind::Unwind && section.name != ".gcc_except_table" => {
-                        let what = format!("a reference to `{name}`, which is left out, in `{}`", section.name);
+                    Meaning::Nothing
+                        if section.kind != Kind::Unwind && section.name != ".gcc_except_table" =>
+                    {
+                        let what =
+                            format!("a reference to `{name}`, which is left out, in `{}`", section.name);
                         return Err(unsupported(&member.name, what));
                     }
                     Meaning::Import(_) | Meaning::Nothing | Meaning::Common(_) | Meaning::Provided(_) => {}
@@ -266,14 +293,16 @@ impl ObjectFile {
         let row = &self.members[member].symbols[symbol];
         if !row.is_global {
             return match row.at {
-                At::Section { index, .. } if !is_kept(&self.discarded, &self.members[member], member, index) => {
+                At::Section { index, .. }
+                    if !is_kept(&self.discarded, &self.members[member], member, index) =>
+                {
                     Meaning::Nothing
                 }
                 _ => Meaning::Own { member, index: symbol, row },
             };
         }
         match self.defined.get(&row.name) {
-            Some(found) if found.is_hidden || !overridden.contains(&row.name) => {
+            Some(found) if found.is_own() || !overridden.contains(&row.name) => {
                 let (member, index) = (found.member, found.symbol);
                 let row = &self.members[member].symbols[index];
                 match row.at {
@@ -288,7 +317,10 @@ impl ObjectFile {
 
     fn provided<'a>(&self, name: &'a str) -> Option<Provided<'a>> {
         let is_section = |section: &&str| {
-            self.members.iter().flat_map(|member| member.sections.iter().flatten()).any(|own| own.name == *section)
+            self.members
+                .iter()
+                .flat_map(|member| member.sections.iter().flatten())
+                .any(|own| own.name == *section)
         };
         match name {
             "_GLOBAL_OFFSET_TABLE_" => Some(Provided::Table),
@@ -302,19 +334,20 @@ impl ObjectFile {
         }
     }
 
-    /// The symbols that it gives to others, and whether each gives way to another definition.
-    pub fn defined(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.exported().map(|(name, defined)| (name, defined.strength != Strength::Strong))
+    /// The symbols that it gives to others.
+    pub fn defined(&self) -> impl Iterator<Item = Given<'_>> {
+        self.given().map(|(name, defined)| {
+            let gives_way = defined.strength != Strength::Strong || defined.is_hidden;
+            Given { name, is_hidden: defined.is_hidden, gives_way }
+        })
     }
 
     /// The definitions that others may use. Thread-local symbols have no address.
-    fn exported(&self) -> impl Iterator<Item = (&str, &Defined)> {
-        let is_seen = |defined: &Defined| {
-            let row = &self.members[defined.member].symbols[defined.symbol];
-            !defined.is_hidden && row.ty != Type::Tls
-        };
-        let seen = self.defined.iter().filter(move |(_, defined)| is_seen(defined));
-        seen.map(|(name, defined)| (name.as_str(), defined))
+    fn given(&self) -> impl Iterator<Item = (&str, &Defined)> {
+        let has_address =
+            |defined: &Defined| self.members[defined.member].symbols[defined.symbol].ty != Type::Tls;
+        let given = self.defined.iter().filter(move |(_, defined)| has_address(defined));
+        given.map(|(name, defined)| (name.as_str(), defined))
     }
 
     /// The symbols that it needs from others, those that may be missing included.

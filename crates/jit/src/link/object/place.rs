@@ -33,6 +33,9 @@ pub(super) struct Imported {
     pub(super) is_code: bool,
 }
 
+/// Imports by name.
+pub(super) type Imports<'a> = BTreeMap<&'a str, Imported>;
+
 impl Jit {
     /// Links object files. `imports` has what they need; what it does not have is looked up as the run time looks up C symbols. References to `overridden`
     /// names lead to imports, although the files define them. None of their code runs before [`LoadedObject::start`].
@@ -68,8 +71,8 @@ impl Jit {
         owners: Vec<Arc<LoadedUnit>>,
     ) -> Result<LoadedObject, LinkError> {
         unit.write(&mut draft)?;
-        if let Some(template) = unit.template()? {
-            unit.tls.as_ref().map(|module| module.fill(template));
+        if let (Some(module), Some(template)) = (&unit.tls, unit.template()?) {
+            module.fill(template);
         }
         let plan = unit.plan()?;
         let code = unit.describe(&draft);
@@ -91,9 +94,9 @@ impl Jit {
         object: &'a ObjectFile,
         given: &BTreeMap<String, Foreign>,
         overridden: &BTreeSet<String>,
-    ) -> Result<(BTreeMap<&'a str, Imported>, Vec<Arc<LoadedUnit>>), LinkError> {
+    ) -> Result<(Imports<'a>, Vec<Arc<LoadedUnit>>), LinkError> {
         let (mut found, mut owners, mut missing) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let lost = object.exported().filter(|(name, _)| overridden.contains(*name));
+        let lost = object.given().filter(|(name, defined)| overridden.contains(*name) && !defined.is_own());
         let needs = object.undefined.iter().map(|(name, strength)| (name.as_str(), *strength));
         for (name, strength) in needs.chain(lost.map(|(name, _)| (name, Strength::Strong))) {
             let foreign = given.get(name);
@@ -141,11 +144,12 @@ impl Jit {
 }
 
 /// The addresses at which a unit may be.
-fn allowed(layout: &Layout<'_>, imported: &BTreeMap<&str, Imported>) -> Result<Range<usize>, LinkError> {
+fn allowed(layout: &Layout<'_>, imported: &Imports<'_>) -> Result<Range<usize>, LinkError> {
     let mut allowed = if layout.low.is_some() { LOW } else { 0..usize::MAX };
     for (name, file) in &layout.near {
         let target = imported.get(name).map_or(0, |import| import.address);
-        allowed = allowed.start.max(target.saturating_sub(REACH))..allowed.end.min(target.saturating_add(REACH));
+        allowed =
+            allowed.start.max(target.saturating_sub(REACH))..allowed.end.min(target.saturating_add(REACH));
         if allowed.is_empty() {
             return Err(out_of_reach(file, name).into());
         }
@@ -174,7 +178,7 @@ struct Unit<'a> {
     object: &'a ObjectFile,
     overridden: &'a BTreeSet<String>,
     layout: Layout<'a>,
-    imported: BTreeMap<&'a str, Imported>,
+    imported: Imports<'a>,
     /// By part.
     bases: [usize; 3],
     tls: Option<Arc<Module>>,
@@ -183,7 +187,8 @@ struct Unit<'a> {
 impl<'a> Unit<'a> {
     fn register_tls(&mut self, read_only: usize) {
         let needs_exits = tls::EXITS.iter().any(|name| self.imported.contains_key(name));
-        let is_needed = needs_exits || self.layout.tls.size > 0 || self.layout.slots.contains_key(&Slot::Module);
+        let is_needed =
+            needs_exits || self.layout.tls.size > 0 || self.layout.slots.contains_key(&Slot::Module);
         self.tls = is_needed.then(|| tls::register(read_only + self.layout.table));
     }
 
@@ -226,7 +231,9 @@ impl<'a> Unit<'a> {
                 }
                 let import = self.imported.get(name)?;
                 match self.stub(Key::of(meaning)) {
-                    Some((stub, Stub { is_canonical: true, .. })) if !self.reaches(import.address) => Some(stub),
+                    Some((stub, Stub { is_canonical: true, .. })) if !self.reaches(import.address) => {
+                        Some(stub)
+                    }
                     _ => Some(import.address),
                 }
             }
@@ -250,19 +257,31 @@ impl<'a> Unit<'a> {
     }
 
     /// Fills in the places of a section that is at `address`.
-    fn relocate(&self, member: usize, section: &Section, address: usize, bytes: &mut [u8]) -> Result<(), LinkError> {
+    fn relocate(
+        &self,
+        member: usize,
+        section: &Section,
+        address: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), LinkError> {
         for reloc in &section.relocs {
             let meaning = self.object.meaning(member, reloc.symbol, self.overridden);
             let place = address + reloc.offset;
             let mut values = self.values(member, reloc, meaning).into_iter().flatten();
             let wrote = values.any(|target| {
                 let value = self.counted(reloc.form.base, target, place);
-                bytes.get_mut(reloc.offset..).and_then(|bytes| forms::write(reloc.form.write, bytes, value)).is_some()
+                bytes
+                    .get_mut(reloc.offset..)
+                    .and_then(|bytes| forms::write(reloc.form.write, bytes, value))
+                    .is_some()
             });
             if !wrote && !matches!(meaning, Meaning::Nothing) {
                 let file = &self.object.members[member];
                 let name = &file.symbols[reloc.symbol].name;
-                let what = format!("a reference to `{name}` in `{}`, which is out of reach (compile with -fPIC)", section.name);
+                let what = format!(
+                    "a reference to `{name}` in `{}`, which is out of reach (compile with -fPIC)",
+                    section.name
+                );
                 return Err(unsupported(&file.name, what).into());
             }
         }
@@ -404,7 +423,9 @@ impl<'a> Unit<'a> {
             let Some((priority, backwards)) = of(section.kind) else { continue };
             let mut bytes = section.bytes.clone();
             self.relocate(member, section, 0, &mut bytes)?;
-            let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()) as usize);
+            let words = bytes
+                .chunks_exact(8)
+                .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()) as usize);
             // The old sections begin and end with words that are no addresses.
             let mut functions: Vec<usize> = words.filter(|&word| word != 0 && word != usize::MAX).collect();
             if backwards {
@@ -419,17 +440,17 @@ impl<'a> Unit<'a> {
     /// The symbols that others may use.
     fn symbols(&self) -> BTreeMap<String, Placed> {
         let placed = |(name, defined): (&'a str, &super::Defined)| {
-            let meaning = self.object.meaning(defined.member, defined.symbol, self.overridden);
-            if matches!(meaning, Meaning::Import(_)) {
+            if self.overridden.contains(name) {
                 return None;
             }
+            let meaning = self.object.meaning(defined.member, defined.symbol, self.overridden);
             let address = self.address(meaning)?;
             let code = self.at(Part::Code, 0);
             let is_code = (code..code + self.layout.sizes.code).contains(&address);
             let row = &self.object.members[defined.member].symbols[defined.symbol];
             Some((name.to_owned(), Placed { address, is_code, is_absolute: row.is_absolute() }))
         };
-        self.object.exported().filter_map(placed).collect()
+        self.object.given().filter_map(placed).collect()
     }
 
     /// The functions, for debuggers and profilers. A section of code without any is one by itself.
@@ -438,7 +459,8 @@ impl<'a> Unit<'a> {
         for (number, member) in self.object.members.iter().enumerate() {
             let mut named: BTreeSet<usize> = BTreeSet::new();
             // Of several names of one function the global one stays.
-            let functions = member.symbols.iter().filter(|row| matches!(row.ty, Type::Function | Type::Indirect));
+            let functions =
+                member.symbols.iter().filter(|row| matches!(row.ty, Type::Function | Type::Indirect));
             let (global, local): (Vec<_>, Vec<_>) = functions.partition(|row| row.is_global);
             for row in global.into_iter().chain(local) {
                 let At::Section { index, offset } = row.at else { continue };
@@ -451,7 +473,8 @@ impl<'a> Unit<'a> {
             }
             for (index, section) in member.sections.iter().enumerate() {
                 let Some(&(Part::Code, at)) = self.layout.sections.get(&(number, index)) else { continue };
-                if let Some(section) = section.as_ref().filter(|own| own.size > 0 && !named.contains(&index)) {
+                if let Some(section) = section.as_ref().filter(|own| own.size > 0 && !named.contains(&index))
+                {
                     let name = format!("{}#{index}{}", member.name, section.name);
                     rows.entry(at as u32).or_insert((name, section.size as u32));
                 }

@@ -25,6 +25,9 @@ type Elf<'d> = ElfFile64<'d, LittleEndian>;
 /// Zeroed memory and files have to be smaller: offsets in a unit are 32 bits wide.
 const MAX_SECTION: u64 = 1 << 30;
 
+/// Each thread has its own copy of thread-local sections.
+const MAX_TLS: u64 = 1 << 24;
+
 /// The greatest alignment of a section: units are placed at multiples of a page.
 const MAX_ALIGN: u64 = 4096;
 
@@ -66,9 +69,15 @@ pub(super) enum Kind {
     Tls,
     Unwind,
     /// Addresses of functions to call at loading, by rising priority; backwards within a section of `.ctors`.
-    Init { priority: u32, backwards: bool },
+    Init {
+        priority: u32,
+        backwards: bool,
+    },
     /// The same for unloading.
-    Fini { priority: u32, backwards: bool },
+    Fini {
+        priority: u32,
+        backwards: bool,
+    },
 }
 
 /// A place to fill in.
@@ -146,8 +155,10 @@ impl Member {
     /// Names of a file's global symbols, without the rest, for an archive's index; nothing if it is not for the machine.
     pub(super) fn names(bytes: &[u8], machine: Machine) -> Option<Vec<Name>> {
         let file = open("", bytes, machine).ok()?;
-        let in_group: Vec<usize> =
-            file.comdats().flat_map(|group| group.sections().map(|index| index.0).collect::<Vec<_>>()).collect();
+        let in_group: Vec<usize> = file
+            .comdats()
+            .flat_map(|group| group.sections().map(|index| index.0).collect::<Vec<_>>())
+            .collect();
         let names = file.symbols().filter(|symbol| symbol.is_global()).filter_map(|symbol| {
             let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_owned();
             let row = symbol.elf_symbol();
@@ -156,6 +167,7 @@ impl Member {
                 is_defined: !symbol.is_undefined(),
                 is_hidden: is_hidden(row.st_other()),
                 is_weak: symbol.is_weak(),
+                is_tls: row.st_type() == elf::STT_TLS,
                 is_in_group: symbol.section_index().is_some_and(|index| in_group.contains(&index.0)),
             })
         });
@@ -171,6 +183,7 @@ pub(super) struct Name {
     pub(super) is_weak: bool,
     /// Whether all definitions of it are the same by the rules of C++.
     pub(super) is_in_group: bool,
+    pub(super) is_tls: bool,
 }
 
 fn open<'d>(name: &str, bytes: &'d [u8], machine: Machine) -> Result<Elf<'d>, ObjectFileError> {
@@ -182,9 +195,10 @@ fn open<'d>(name: &str, bytes: &'d [u8], machine: Machine) -> Result<Elf<'d>, Ob
     }
     match header.e_type(LittleEndian) {
         elf::ET_REL => Ok(file),
-        elf::ET_DYN | elf::ET_EXEC => {
-            Err(unsupported(name, "a linked program or shared library (`Dylib::add_library` opens libraries)"))
-        }
+        elf::ET_DYN | elf::ET_EXEC => Err(unsupported(
+            name,
+            "a linked program or shared library (`Dylib::add_library` opens libraries)",
+        )),
         other => Err(unsupported(name, format!("an ELF file of type {other}"))),
     }
 }
@@ -225,14 +239,17 @@ impl<'d> Reader<'_, 'd> {
         }
         let Some(kind) = self.kind(name, flags, ty)? else { return Ok(None) };
         let (size, align) = (section.size(), section.align().max(1));
-        if size > MAX_SECTION {
+        if size > if kind == Kind::Tls { MAX_TLS } else { MAX_SECTION } {
             return Err(unsupported(self.name, format!("the section `{name}` of {size} bytes")));
         }
         if !align.is_power_of_two() {
             return Err(malformed(self.name, format!("the section `{name}` is aligned to {align}")));
         }
         if align > MAX_ALIGN {
-            return Err(unsupported(self.name, format!("the section `{name}`, which is aligned to {align} bytes")));
+            return Err(unsupported(
+                self.name,
+                format!("the section `{name}`, which is aligned to {align} bytes"),
+            ));
         }
         let bytes = match ty {
             elf::SHT_NOBITS => Vec::new(),
@@ -248,7 +265,8 @@ impl<'d> Reader<'_, 'd> {
 
     fn kind(&self, name: &str, flags: u64, ty: u32) -> Result<Option<Kind>, ObjectFileError> {
         let has = |flag: u32| flags & u64::from(flag) != 0;
-        let is_of = |base: &str| name.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_of =
+            |base: &str| name.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('.'));
         let kind = if ty == elf::SHT_INIT_ARRAY || is_of(".init_array").is_some() {
             let priority = is_of(".init_array").map_or(NO_PRIORITY, priority_of);
             Kind::Init { priority, backwards: false }
@@ -267,7 +285,10 @@ impl<'d> Reader<'_, 'd> {
         } else if has(elf::SHF_TLS) {
             Kind::Tls
         } else if has(elf::SHF_EXECINSTR) && has(elf::SHF_WRITE) {
-            return Err(unsupported(self.name, format!("the section `{name}`, which is writable and executable")));
+            return Err(unsupported(
+                self.name,
+                format!("the section `{name}`, which is writable and executable"),
+            ));
         } else if has(elf::SHF_EXECINSTR) {
             Kind::Code
         } else if has(elf::SHF_WRITE) && is_of(".data.rel.ro").is_none() {
@@ -360,9 +381,9 @@ impl<'d> Reader<'_, 'd> {
                 }
             };
             let size = form.size();
-            let fits = usize::try_from(offset).ok().filter(|&at| {
-                at.checked_add(size).is_some_and(|end| end <= kept.bytes.len())
-            });
+            let fits = usize::try_from(offset)
+                .ok()
+                .filter(|&at| at.checked_add(size).is_some_and(|end| end <= kept.bytes.len()));
             let Some(offset) = fits else {
                 return Err(malformed(self.name, format!("a relocation is outside of `{}`", kept.name)));
             };
@@ -383,7 +404,10 @@ impl<'d> Reader<'_, 'd> {
             let name = group.name().map_err(|error| malformed(self.name, error))?.to_owned();
             let sections: Vec<usize> = group.sections().map(|index| index.0).collect();
             if sections.iter().any(|&index| index >= count) {
-                return Err(malformed(self.name, format!("the group `{name}` has a section that is not there")));
+                return Err(malformed(
+                    self.name,
+                    format!("the group `{name}` has a section that is not there"),
+                ));
             }
             groups.push((name, sections));
         }

@@ -120,9 +120,18 @@ mod system {
         static environ: *const *const c_char;
         fn __register_frame(table: *const u8);
         fn __deregister_frame(table: *const u8);
-        fn dladdr1(address: *const c_void, info: *mut libc::Dl_info, more: *mut *mut c_void, what: c_int) -> c_int;
+        fn dladdr1(
+            address: *const c_void,
+            info: *mut libc::Dl_info,
+            more: *mut *mut c_void,
+            what: c_int,
+        ) -> c_int;
         fn __cxa_finalize(handle: *mut c_void);
-        fn __cxa_atexit(function: extern "C" fn(*mut c_void), argument: *mut c_void, handle: *mut c_void) -> c_int;
+        fn __cxa_atexit(
+            function: extern "C" fn(*mut c_void),
+            argument: *mut c_void,
+            handle: *mut c_void,
+        ) -> c_int;
     }
 
     pub(super) fn cxa_atexit() -> usize {

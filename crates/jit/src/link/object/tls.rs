@@ -199,7 +199,11 @@ unsafe extern "C" fn get_addr(pair: *const [usize; 2]) -> *mut u8 {
 }
 
 /// `__cxa_thread_atexit`.
-extern "C" fn at_thread_exit(function: extern "C" fn(*mut c_void), object: *mut c_void, handle: *mut c_void) -> i32 {
+extern "C" fn at_thread_exit(
+    function: extern "C" fn(*mut c_void),
+    object: *mut c_void,
+    handle: *mut c_void,
+) -> i32 {
     let module = find(|module| module.handle == handle.addr());
     let (Some(module), Some(thread)) = (module, this_thread()) else { return -1 };
     // SAFETY: the record is this thread's alone.
