@@ -21,6 +21,7 @@ const LIBRARIES: [(&str, i64, &str); 4] = [
 /// How often each is loaded and unloaded.
 const LOADS: usize = 1000;
 
+#[expect(clippy::disallowed_methods, reason = "the script says where the object files are")]
 fn objects(name: &str, model: &str) -> Vec<PathBuf> {
     let folder =
         std::env::var("C_LIBRARIES").expect("`tests/c_libraries.sh` says where the object files are");

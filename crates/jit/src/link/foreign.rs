@@ -26,9 +26,7 @@ pub(crate) struct Placed {
 impl LoadedObject {
     /// Runs what has to run before the code is used: functions that choose functions (`ifunc`), and initialisers. Happens once.
     pub fn start(&self, promise: Doors) {
-        if let Some(started) = self.unit.started() {
-            started.start(promise);
-        }
+        self.unit.start(promise);
     }
 
     /// The symbols that it gives to others, with their addresses.

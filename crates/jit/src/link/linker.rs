@@ -19,9 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
+use brolga_runtime::Doors;
 
 use crate::debug::code_map::{CodeUnit, MapEntry, PlacedFunction};
-use crate::link::object::{ObjectFileError, Started};
+use crate::link::object::error::ObjectFileError;
 use crate::memory::error::CodeMemoryError;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::space::Memory;
@@ -183,8 +184,14 @@ pub struct LoadedUnit {
     memory: Memory,
     /// Units that this one refers to, held so that they stay in memory.
     owners: Vec<Arc<LoadedUnit>>,
-    /// What a unit of object files runs at its start and end.
-    started: Option<Started>,
+    /// What a unit of object files runs at its start, and when this is dropped.
+    started: Option<Box<dyn Start>>,
+}
+
+/// The start of a unit of object files.
+pub(crate) trait Start: Send + Sync {
+    /// Runs what has to run before the code is used, once.
+    fn start(&self, promise: Doors);
 }
 
 impl Drop for LoadedUnit {
@@ -221,14 +228,16 @@ impl LoadedUnit {
         code: MapEntry,
         memory: Memory,
         owners: Vec<Arc<LoadedUnit>>,
-        started: Started,
+        started: Box<dyn Start>,
     ) -> LoadedUnit {
         LoadedUnit { code, data: Box::default(), memory, owners, started: Some(started) }
     }
 
-    /// The start and end of a unit of object files.
-    pub(crate) fn started(&self) -> Option<&Started> {
-        self.started.as_ref()
+    /// Runs what has to run before code of object files is used, once.
+    pub(crate) fn start(&self, promise: Doors) {
+        if let Some(started) = &self.started {
+            started.start(promise);
+        }
     }
 
     /// Its code, described.

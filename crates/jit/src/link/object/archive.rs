@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use object::read::archive::ArchiveFile;
 
+use super::ObjectFile;
+use super::error::{ObjectFileError, malformed};
 use super::forms::Machine;
 use super::read::{Member, Name};
-use super::{ObjectFile, ObjectFileError, malformed};
 
 /// A static archive. Members are read on request.
 #[derive(Clone, Debug)]

@@ -12,7 +12,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::forms::{Machine, Target};
-use super::place::Imports;
 use super::read::{Kind, Reloc, Type};
 use super::start;
 use super::{Meaning, ObjectFile, Provided};
@@ -29,6 +28,17 @@ const UNWIND_ALIGN: usize = 4;
 
 /// Bytes of a word of the table.
 const WORD: usize = 8;
+
+/// An import, with its address.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Imported {
+    /// 0 if it may be missing, and is.
+    pub(super) address: usize,
+    pub(super) is_code: bool,
+}
+
+/// Imports by name.
+pub(super) type Imports<'a> = BTreeMap<&'a str, Imported>;
 
 /// What a slot or a stub is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

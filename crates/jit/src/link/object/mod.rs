@@ -7,6 +7,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `error.rs` | why a file cannot be used |
 //! | `read.rs` | a file as sections, symbols and relocations; the table of sections |
 //! | `forms.rs` | the relocations of x86-64 and aarch64 |
 //! | `archive.rs` | archives: which members are linked together |
@@ -41,6 +42,7 @@
 //! for native code.
 
 mod archive;
+pub(crate) mod error;
 mod forms;
 mod layout;
 mod place;
@@ -53,39 +55,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use archive::Archive;
-pub(crate) use start::Started;
+pub use error::ObjectFileError;
 
+use error::{malformed, unsupported};
 use forms::{Machine, Target};
 use read::{At, Kind, Member, Strength, SymbolRow, Type};
-
-/// Why an object file or archive cannot be used. The file is at fault, or asks for what is not done here.
-#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-pub enum ObjectFileError {
-    /// It is not what it should be.
-    #[error("`{name}` cannot be read: {reason}")]
-    Malformed {
-        /// The file or member.
-        name: String,
-        /// The reason.
-        reason: String,
-    },
-    /// It is right, but uses something that cannot be linked here.
-    #[error("`{name}` cannot be linked here: {what}")]
-    Unsupported {
-        /// The file or member.
-        name: String,
-        /// The kind of construct.
-        what: String,
-    },
-}
-
-fn malformed(name: &str, reason: impl std::fmt::Display) -> ObjectFileError {
-    ObjectFileError::Malformed { name: name.to_owned(), reason: reason.to_string() }
-}
-
-fn unsupported(name: &str, what: impl Into<String>) -> ObjectFileError {
-    ObjectFileError::Unsupported { name: name.to_owned(), what: what.into() }
-}
 
 /// Object files that are linked and freed together, read and checked.
 #[derive(Clone, Debug)]

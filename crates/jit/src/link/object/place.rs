@@ -1,17 +1,19 @@
 //! A unit of object files in memory: addresses of symbols, values of relocations, bytes of stubs.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::Symbol;
 
+use super::error::{ObjectFileError, unsupported};
 use super::forms::{self, Base, Machine, Target};
-use super::layout::{Key, Layout, Slot, Stub, slot};
+use super::layout::{Imported, Imports, Key, Layout, Slot, Stub, slot};
 use super::read::{At, Kind, Reloc, Section, Strength, Type};
 use super::start::{self, Plan, Started};
 use super::tls::{self, Module, Template};
-use super::{Meaning, ObjectFile, ObjectFileError, Provided, unsupported};
+use super::{Meaning, ObjectFile, Provided};
 use crate::debug::code_map::{CodeUnit, PlacedFunction};
 use crate::engine::Jit;
 use crate::link::foreign::{Foreign, LoadedObject, Placed};
@@ -24,17 +26,6 @@ const REACH: usize = (1 << 31) - (1 << 24);
 
 /// Addresses that fit absolute references of 32 bits, with and without a sign.
 const LOW: Range<usize> = 0..REACH;
-
-/// An import, with its address.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Imported {
-    /// 0 if it may be missing, and is.
-    pub(super) address: usize,
-    pub(super) is_code: bool,
-}
-
-/// Imports by name.
-pub(super) type Imports<'a> = BTreeMap<&'a str, Imported>;
 
 impl Jit {
     /// Links object files. `imports` has what they need; what it does not have is looked up as the run time looks up C symbols. References to `overridden`
@@ -79,11 +70,12 @@ impl Jit {
         let symbols = unit.symbols();
         let tls = unit.tls.take();
         let run = draft.seal()?;
-        let started = Started::new(plan, tls.clone());
+        let started = Box::new(Started::new(plan, tls.clone()));
         let entry = self.code_map().enter(code);
         let loaded = Arc::new(LoadedUnit::of_object(entry, Memory::Run(run), owners, started));
         if let Some(module) = tls {
-            module.belong_to(&loaded);
+            let unit: Arc<dyn Any + Send + Sync> = loaded.clone();
+            module.belong_to(&unit);
         }
         Ok(LoadedObject { unit: loaded, symbols: Arc::new(symbols) })
     }

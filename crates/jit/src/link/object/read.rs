@@ -17,8 +17,8 @@ use object::{
     SymbolSection, elf,
 };
 
+use super::error::{ObjectFileError, malformed, unsupported};
 use super::forms::{self, Form, Machine};
-use super::{ObjectFileError, malformed, unsupported};
 
 type Elf<'d> = ElfFile64<'d, LittleEndian>;
 

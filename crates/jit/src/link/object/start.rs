@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use brolga_runtime::Doors;
 
 use super::tls::{self, Module};
+use crate::link::linker::Start;
 
 /// Addresses in the unit.
 pub(super) struct Plan {
@@ -39,9 +40,10 @@ impl Started {
     pub(super) fn new(plan: Plan, tls: Option<Arc<Module>>) -> Started {
         Started { plan, tls, started: OnceLock::new() }
     }
+}
 
-    /// Starts the unit, once.
-    pub(crate) fn start(&self, _promise: Doors) {
+impl Start for Started {
+    fn start(&self, _promise: Doors) {
         self.started.get_or_init(|| {
             // SAFETY: with the promise the embedder answers for the code: it is what its sections and symbols say, and does not unwind. It is complete,
             // executable, and has what it calls.

@@ -12,12 +12,11 @@
 //! **Locks**: the table of modules, then blocks of a module; nothing of the code is called under them.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
-
-use crate::link::linker::LoadedUnit;
 
 /// The names by which code registers destructors.
 pub(super) const EXITS: [&str; 2] = ["__cxa_thread_atexit", "__cxa_thread_atexit_impl"];
@@ -45,7 +44,8 @@ pub(super) struct Module {
     /// `__dso_handle` of the unit.
     handle: usize,
     template: OnceLock<Template>,
-    unit: OnceLock<Weak<LoadedUnit>>,
+    /// What keeps the code in memory.
+    unit: OnceLock<Weak<dyn Any + Send + Sync>>,
     /// By thread.
     blocks: Mutex<BTreeMap<usize, Block>>,
 }
@@ -109,7 +109,7 @@ impl Module {
         let _already = self.template.set(template);
     }
 
-    pub(super) fn belong_to(&self, unit: &Arc<LoadedUnit>) {
+    pub(super) fn belong_to(&self, unit: &Arc<dyn Any + Send + Sync>) {
         let _already = self.unit.set(Arc::downgrade(unit));
     }
 
