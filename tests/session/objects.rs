@@ -310,6 +310,63 @@ fn data_of_files_has_an_address() {
     assert!(matches!(main.c_symbol("g()"), Err(SessionError::NotC { .. })));
 }
 
+/// Low code has the address of data of an object file, and of the host's.
+#[test]
+fn programs_read_data_by_its_name() {
+    static OF_HOST: AtomicI64 = AtomicI64::new(23);
+    let session = session(Workers::Caller);
+    let made = session.create_dylib("made").unwrap();
+    made.add_object("data.o", &c("long of_file = 17; long touch(long x) { return of_file += x; }")).unwrap();
+    define_variable(&made, "of_host", &OF_HOST);
+    let source = |name: &str| {
+        format!(
+            "low function {name}()::i64\n\
+             1 ─ %1 = load(foreign_addr(:{name}); offset = 0, region = raw, align = 8)::i64\n\
+             └──      return %1\nend\n"
+        )
+    };
+    for (name, value) in [("of_file", 17), ("of_host", 23)] {
+        let main = session.create_dylib(&format!("main {name}")).unwrap();
+        main.link_against(&made).unwrap();
+        let text = source(name).replace(&format!("function {name}"), "function f");
+        main.define(main.read("low.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}")))
+            .unwrap();
+        let function = main.function("f").unwrap_or_else(|error| panic!("{}", whole(&error)));
+        assert_eq!(function.untyped().unwrap().call(&[]).unwrap(), [value]);
+    }
+}
+
+/// Types of exceptions are the same in all files.
+#[test]
+fn exceptions_pass_from_file_to_file() {
+    let session = session(Workers::Caller);
+    let made = session.create_dylib("made").unwrap();
+    made.add_library("libstdc++.so.6").unwrap();
+    let risky = "struct problem { long n; virtual ~problem() {} };\n\
+                 long risky(long x) { problem p; p.n = x; if (x) throw p; return 1; }";
+    let careful = "struct problem { long n; virtual ~problem() {} }; long risky(long);\n\
+                   extern \"C\" long careful(long x) { try { return risky(x); } catch (problem &p) { return p.n * 10; } }";
+    made.add_object("risky.o", &cpp(risky)).unwrap();
+    made.add_object("careful.o", &cpp(careful)).unwrap();
+    assert_eq!((call(&made, "careful", 0), call(&made, "careful", 6)), (Ok(1), Ok(60)));
+}
+
+/// More than the engine's code memory has.
+#[test]
+fn large_data_has_memory_of_its_own() {
+    let source = "static char zeros[700 << 20]; char *last = zeros + sizeof zeros - 1; long large(long x) { zeros[x * 100000]++; return *last += x; }";
+    let session = session(Workers::Caller);
+    let made = session.create_dylib("made").unwrap();
+    let tracker = made.create_tracker(OnDrop::Keep).unwrap();
+    let before = (session.stats().code.in_use, resident());
+    made.tracked_by(&tracker).add_object("large.o", &c(source)).unwrap();
+    assert_eq!((call(&made, "large", 3), call(&made, "large", 4)), (Ok(3), Ok(7)));
+    assert!(resident() < before.1 + (100 << 20), "memory is taken when it is touched");
+    tracker.remove(Dependants::Keep).unwrap();
+    session.runtime().free_retired();
+    assert!(session.stats().code.in_use <= before.0 + 100_000);
+}
+
 #[test]
 fn destructors_of_threads_run_while_the_code_is_there() {
     static ENDED: AtomicI64 = AtomicI64::new(0);

@@ -90,7 +90,8 @@ impl Dylib {
     /// Defines the symbols of an object file of a C or C++ compiler. `name` is how messages and debuggers call it.
     ///
     /// The file is linked when something first needs one of its symbols; its initialisers run then, and its finalisers when it is removed and nothing uses it any more.
-    /// A weak definition gives way to a strong one of the dylib that comes before the file is linked.
+    /// A weak definition gives way to a strong one of the dylib that comes before the file is linked. Files of C++ need the library of C++ in the dylib's link order
+    /// (`add_library("libstdc++.so.6")`), unless the process has it.
     ///
     /// # Errors
     /// The doors are closed; the file is damaged, not for this machine, defines nothing for others, or needs what is not done here; a symbol is defined already; the dylib is closed.

@@ -151,6 +151,11 @@ impl CodeMemory {
         CodeMemory { reservation: Arc::new(reservation) }
     }
 
+    /// The most bytes that may be in use, if there is a limit.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        Some(self.reservation.limit).filter(|&limit| limit < usize::MAX)
+    }
+
     /// The reserved addresses.
     pub(crate) fn addresses(&self) -> Range<usize> {
         let start = self.reservation.base.addr().get();

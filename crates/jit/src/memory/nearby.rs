@@ -1,6 +1,7 @@
 //! Code memory at addresses that a unit of object files can reach others from: near a library, or low.
 //!
-//! Most units are in the engine's code memory. Each other reservation serves all units that it is near enough for, and stays as long as the engine.
+//! Most units are in the engine's code memory. Each other reservation serves all units that it is near enough for, and stays as long as the engine; a unit that would take
+//! most of the engine's code memory has one as well. The engine's limit of memory holds for all of them together.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +13,9 @@ use crate::memory::space::Draft;
 
 /// Bytes of a reservation.
 const RESERVE: usize = 64 << 20;
+
+/// Bytes that a unit needs at most beside its own: its parts are whole pages.
+const SLACK: usize = 1 << 20;
 
 /// Reservations beside the engine's own.
 #[derive(Default)]
@@ -27,16 +31,22 @@ impl Nearby {
         parts: Parts,
         allowed: &Range<usize>,
     ) -> Result<Option<Draft>, CodeMemoryError> {
-        if is_within(main, allowed) {
+        let bytes = parts.total().unwrap_or(usize::MAX);
+        let is_large = bytes > main.addresses().len() / 2;
+        if is_within(main, allowed) && !is_large {
             return main.draft(parts).map(Some);
         }
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = main.stats().in_use + all.iter().map(|memory| memory.stats().in_use).sum::<usize>();
+        if let Some(limit) = main.limit().filter(|&limit| in_use.saturating_add(bytes) > limit) {
+            return Err(CodeMemoryError::Limit { bytes, in_use, limit });
+        }
         for memory in all.iter().filter(|memory| is_within(memory, allowed)) {
             if let Ok(draft) = memory.draft(parts) {
                 return Ok(Some(draft));
             }
         }
-        let reserve = parts.total().map_or(usize::MAX, |bytes| bytes.saturating_mul(2)).max(RESERVE);
+        let reserve = bytes.saturating_add(SLACK).max(RESERVE);
         let options = CodeMemoryOptions { reserve, mapping: Mapping::Private, limit: None };
         let Some(memory) = CodeMemory::within(options, allowed) else { return Ok(None) };
         let draft = memory.draft(parts)?;

@@ -35,7 +35,7 @@
 //! | `__start_NAME`, `__stop_NAME` | the ends of the sections `NAME`, which are adjacent |
 //! | `_GLOBAL_OFFSET_TABLE_`, `__dso_handle`, `__tls_get_addr`, `atexit`, `__cxa_thread_atexit` | of the unit |
 //!
-//! What is refused is refused by name. The unwind table is handed to the system's unwinder, so exceptions of C++ are thrown and caught in the unit; none may leave it.
+//! What is refused is refused by name. The unwind table is handed to the system's unwinder, so exceptions of C++ pass from file to file; none may reach compiled code of programs.
 //! Debug information is left out. Every function is a symbol for debuggers and profilers.
 //!
 //! [`Jit::load_object`](crate::Jit::load_object) calls nothing of the code. [`LoadedObject::start`](crate::LoadedObject::start) does, and unloading does if it was started; it takes the embedder's promise
@@ -257,7 +257,7 @@ impl ObjectFile {
     /// The section that a symbol is in.
     fn section_of(&self, member: usize, row: &SymbolRow) -> Option<&read::Section> {
         match row.at {
-            At::Section { index, .. } => self.members[member].sections[index].as_ref(),
+            At::Section { index, .. } => self.members[member].sections.get(index)?.as_ref(),
             _ => None,
         }
     }

@@ -248,7 +248,7 @@ impl<'a> Unit<'a> {
         Some(self.layout.tls.offsets.get(&(member, index))? + offset as usize)
     }
 
-    /// Fills in the places of a section that is at `address`.
+    /// Fills in the places of a section that is at `address`. References to what is left out become 0, which ends no entry of an unwind table.
     fn relocate(
         &self,
         member: usize,
@@ -258,21 +258,22 @@ impl<'a> Unit<'a> {
     ) -> Result<(), LinkError> {
         for reloc in &section.relocs {
             let meaning = self.object.meaning(member, reloc.symbol, self.overridden);
-            let place = address + reloc.offset;
+            let Some(place) = bytes.get_mut(reloc.offset..) else { continue };
+            if matches!(meaning, Meaning::Nothing) {
+                place.iter_mut().take(reloc.form.size()).for_each(|byte| *byte = 0);
+                continue;
+            }
+            let at = address + reloc.offset;
             let mut values = self.values(member, reloc, meaning).into_iter().flatten();
             let wrote = values.any(|target| {
-                let value = self.counted(reloc.form.base, target, place);
-                bytes
-                    .get_mut(reloc.offset..)
-                    .and_then(|bytes| forms::write(reloc.form.write, bytes, value))
-                    .is_some()
+                let value = self.counted(reloc.form.base, target, at);
+                forms::write(reloc.form.write, place, value).is_some()
             });
-            if !wrote && !matches!(meaning, Meaning::Nothing) {
+            if !wrote {
                 let file = &self.object.members[member];
-                let name = &file.symbols[reloc.symbol].name;
+                let (name, section) = (&file.symbols[reloc.symbol].name, &section.name);
                 let what = format!(
-                    "a reference to `{name}` in `{}`, which is out of reach (compile with -fPIC)",
-                    section.name
+                    "a reference to `{name}` in `{section}`, which is out of reach (compile with -fPIC)"
                 );
                 return Err(unsupported(&file.name, what).into());
             }
