@@ -272,6 +272,66 @@ fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
     }
 }
 
+/// A function of C that calls another one, both of an object file.
+#[cfg(target_arch = "x86_64")]
+const C: &str = "__attribute__((noinline)) static long inner_of_c(long x) { __asm__ volatile(\"\"); return x * 3; }\n\
+                 long outer_of_c(long x) { return inner_of_c(x + 1) + 1; }\n";
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+#[ignore = "runs under gdb, started by the test below"]
+fn object_file_under_gdb() {
+    let session = brolga::Session::new(doors::open(Options::new()), brolga::Workers::Caller).unwrap();
+    session.listen(Arc::new(GdbInterface::new(1, "unknown.src")));
+    let made = session.create_dylib("made").unwrap();
+    made.add_process_symbols(|_| true).unwrap();
+    made.add_object("made.o", &std::fs::read(file()).unwrap()).unwrap();
+    let program = "function f(x::Int64)::Int64\n\
+         1 ─ %1 = $(Expr(:foreigncall, :(:outer_of_c), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+         └──      return %1\nend\n";
+    made.define(made.read("f.jlir", program.as_bytes()).unwrap()).unwrap();
+    assert_eq!(made.func::<(i64,), i64>("f").unwrap().call((6,)), Ok(22));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn gdb_stops_in_functions_of_object_files() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        println!("skipped: there is no gdb on this machine");
+        return;
+    }
+    let folder = folder("gdb-object");
+    let object = folder.join("made.o");
+    std::fs::write(folder.join("made.c"), C).unwrap();
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1", "-fno-omit-frame-pointer", "-c", "made.c"]).current_dir(&folder);
+    assert!(compiler.status().unwrap().success());
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-batch", "-nx"]);
+    for command in [
+        "set pagination off",
+        "set breakpoint pending on",
+        "set debuginfod enabled off",
+        "break inner_of_c",
+        "run",
+        "print $rdi",
+        "backtrace 2",
+        "kill",
+    ] {
+        gdb.args(["-ex", command]);
+    }
+    gdb.arg("--args");
+    let text = run_under(&mut gdb, "object_file_under_gdb", &object).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    if text.contains("ptrace: Operation not permitted") {
+        println!("skipped: debugging is not permitted here");
+        return;
+    }
+    for what in ["in inner_of_c ()", "$1 = 7", "in outer_of_c ()"] {
+        assert!(text.contains(what), "no `{what}` in:\n{text}");
+    }
+}
+
 #[test]
 #[ignore = "runs under perf, started by the test below"]
 fn under_perf() {
@@ -320,3 +380,7 @@ fn perf_knows_names_and_lines() {
     }
     assert!(lines.contains("toy.src:5"), "no line of the source in:\n{lines}");
 }
+
+#[cfg(target_arch = "x86_64")]
+#[path = "support/doors.rs"]
+mod doors;

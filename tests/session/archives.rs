@@ -8,6 +8,7 @@ use crate::session;
 fn a_library_that_is_not_there_is_an_error_at_once() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
+    main.add_process_symbols(|_| true).unwrap();
     let error = main.add_library("/nowhere/libnothing.so").unwrap_err();
     assert!(matches!(error, SessionError::Library(_)), "{error}");
     assert!(error.to_string().contains("/nowhere/libnothing.so"), "{error}");
@@ -50,6 +51,7 @@ mod made_by_c {
     fn call(sources: &[(&str, &str)], names: &[&str]) -> Vec<Result<i64, String>> {
         let session = session(Workers::Caller);
         let made = session.create_dylib("made").unwrap();
+        made.add_process_symbols(|_| true).unwrap();
         made.add_archive("made.a", &archive(sources)).unwrap();
         let call = |(number, name): (usize, &&str)| {
             let source = format!(
@@ -84,7 +86,7 @@ mod made_by_c {
         assert_eq!(
             call(&[("a", WEAK)], &["first", "pick"]),
             [Ok(1), Ok(1)],
-            "it stands where there is no other"
+            "it is used where there is no other"
         );
     }
 
@@ -99,8 +101,10 @@ mod made_by_c {
         for dependants in [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone] {
             let session = session(Workers::Caller);
             let base = session.create_dylib("base").unwrap();
+            base.add_process_symbols(|_| true).unwrap();
             base.add_archive("scale.a", &scale).unwrap();
             let top = session.create_dylib("top").unwrap();
+            top.add_process_symbols(|_| true).unwrap();
             top.add_archive("area.a", &area).unwrap();
             top.link_against(&base).unwrap();
             let main = dylib(&session, "main", source);
@@ -158,33 +162,55 @@ mod made_by_c {
     }
 
     #[test]
-    fn a_symbol_that_is_chosen_at_run_time_is_refused() {
+    fn a_function_that_is_chosen_at_run_time_is_chosen_before_it_is_called() {
         let source = "static long fast(long x) { return 2; }\n\
                       static void *choose(void) { return fast; }\n\
                       long chosen(long x) __attribute__((ifunc(\"choose\")));";
-        names(&call(&[("a", source)], &["chosen"])[0], &["a.o", "chosen", "ifunc"]);
+        let user = "long chosen(long); long (*pointer)(long) = chosen; long user(long x) { return pointer(x) * 10; }";
+        assert_eq!(call(&[("a", source), ("b", user)], &["user", "chosen"]), [Ok(20), Ok(2)]);
     }
 
     #[test]
-    fn functions_that_run_at_loading_are_refused() {
+    fn functions_that_run_at_loading_have_run() {
         let made = |attribute: &str| {
             format!(
-                "static long state; __attribute__(({attribute})) static void run(void) {{ state = 5; }}\n\
+                "static long state = 1; __attribute__(({attribute})) static void run(void) {{ state = 5; }}\n\
                  long get(long x) {{ return state; }}"
             )
         };
-        let cases = [
-            ("constructor", ".init_array"),
-            ("constructor(101)", ".init_array"),
-            ("destructor", ".fini_array"),
-        ];
-        for (attribute, section) in cases {
-            names(&call(&[("a", &made(attribute))], &["get"])[0], &["a.o", section]);
+        for (attribute, value) in [("constructor", 5), ("constructor(101)", 5), ("destructor", 1)] {
+            assert_eq!(call(&[("a", &made(attribute))], &["get"]), [Ok(value)], "{attribute}");
         }
-        let old = "static long state; static void run(void) { state = 5; }\n\
-                   __attribute__((section(\".ctors\"), used)) static void (*const entry)(void) = run;\n\
-                   long get(long x) { return state; }";
-        names(&call(&[("a", old)], &["get"])[0], &["a.o", ".ctors"]);
+    }
+
+    #[test]
+    fn functions_of_the_program_itself_are_refused() {
+        let source = "static void run(void) {}\n\
+                      __attribute__((section(\".preinit_array\"), used)) static void (*const entry)(void) = run;\n\
+                      long get(long x) { return x; }";
+        names(&call(&[("a", source)], &["get"])[0], &["a.o", ".preinit_array"]);
+    }
+
+    /// Definitions of C++ are equal, so they join no members; but there is one variable.
+    #[test]
+    fn groups_of_members_are_one_whoever_asks_first() {
+        let source = |name: &str| {
+            format!(
+                "__asm__(\".section .data.n,\\\"awG\\\",@progbits,n,comdat\\n.weak n\\nn: .quad 5\\n.text\\n\");\n\
+                 extern long n; long {name}(long x) {{ return n += x; }}"
+            )
+        };
+        let (one, two) = (source("one"), source("two"));
+        let sources = [("a", one.as_str()), ("b", two.as_str())];
+        assert_eq!(call(&sources, &["one", "two", "one"]), [Ok(6), Ok(7), Ok(8)]);
+        assert_eq!(call(&sources, &["two", "one"]), [Ok(6), Ok(7)]);
+    }
+
+    #[test]
+    fn members_share_thread_local_symbols() {
+        let define = "__thread long own = 5; long define(long x) { return own += x; }";
+        let using = "extern __thread long own; long using(long x) { return own += 10 * x; }";
+        assert_eq!(call(&[("a", define), ("b", using)], &["using", "define"]), [Ok(15), Ok(16)]);
     }
 
     #[test]

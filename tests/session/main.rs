@@ -16,6 +16,7 @@
 //! | `names` | which function, variable or method a name means |
 //! | `names_table` | every use of a name in every place: one answer |
 //! | `names_model` | random sequences of operations, against a model of what a name means |
+//! | `objects` | object files: what they define, start, keep and give back |
 //! | `opening` | dylibs that are opened and closed |
 //! | `orc` | ORC's assertions about lazy functions, redirection and tiers |
 //! | `order` | definitions that come while others are under way |
@@ -48,6 +49,7 @@ mod model;
 mod names;
 mod names_model;
 mod names_table;
+mod objects;
 mod opening;
 mod operators;
 mod orc;

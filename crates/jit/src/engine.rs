@@ -3,6 +3,7 @@
 //! It is below cells, tiers and units and does not depend on them. They are built on it: `unit.rs` is loaded code, `load.rs` loads it, and
 //! the routines of cells and tiers that trampolines call are passed to it as a table (`routines.rs`).
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,7 +24,9 @@ use crate::link::loader::Loader;
 use crate::memory::code_memory::{CodeMemory, CodeMemoryOptions};
 use crate::memory::error::CodeMemoryError;
 use crate::memory::evictor::Evictor;
-use crate::memory::reservation::CodeMemoryStats;
+use crate::memory::nearby::Nearby;
+use crate::memory::reservation::{CodeMemoryStats, Parts};
+use crate::memory::space::Draft;
 use crate::tiering::upgrade::UpgradeQueue;
 
 /// The number of requests to an evictor before a unit is refused. Each requests twice as much.
@@ -84,6 +87,7 @@ struct Shared {
     linker: Box<dyn Linker>,
     map: Arc<CodeMap>,
     memory: CodeMemory,
+    nearby: Nearby,
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
     /// Code that is about to be evictable, or free.
     room: Room,
@@ -124,6 +128,7 @@ impl Jit {
             linker,
             map,
             memory,
+            nearby: Nearby::default(),
             evictor,
             room,
             entries,
@@ -156,7 +161,9 @@ impl Jit {
 
     /// The state of the code memory, without what is retired.
     pub(crate) fn memory_stats(&self) -> CodeMemoryStats {
-        self.shared.linker.stats()
+        let mut stats = self.shared.linker.stats();
+        self.shared.nearby.add_to(&mut stats);
+        stats
     }
 
     /// The index of all code that the engine has loaded, by address.
@@ -207,6 +214,17 @@ impl Jit {
         let Shared { memory, map, .. } = &*self.shared;
         let place = || image_code::place(memory, map, code, imports, owners);
         self.making_room(code.code.len(), None, LinkError::is_shortage, place)
+    }
+
+    /// Pages for a unit of object files within a range of addresses, and room for it; nothing if there are no such addresses.
+    pub(crate) fn draft_within(
+        &self,
+        parts: Parts,
+        allowed: &Range<usize>,
+    ) -> Result<Option<Draft>, CodeMemoryError> {
+        let Shared { memory, nearby, .. } = &*self.shared;
+        let make = || nearby.draft(memory, parts, allowed);
+        self.making_room(parts.code, None, CodeMemoryError::is_shortage, make)
     }
 
     /// Allocates room. If there is none, the evictor frees some, in growing steps.

@@ -71,7 +71,7 @@ pub use link::linker::{
     DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver,
 };
 pub use link::loader::Loader;
-pub use link::object_file::{Archive, ObjectFile, ObjectFileError};
+pub use link::object::{Archive, Given, ObjectFile, ObjectFileError};
 pub use memory::cache::UnitCache;
 pub use memory::code_memory::{CodeMemory, CodeMemoryOptions, Mapping};
 pub use memory::error::CodeMemoryError;

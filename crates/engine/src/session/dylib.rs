@@ -367,7 +367,7 @@ impl Dylib {
     }
 
     /// A handle to the same dylib: what is defined through it is tracked by `tracker`, and removed with it. That is functions of programs and of the host, promises, the global
-    /// variables and types that programs declare, C symbols, libraries, archives and generators.
+    /// variables and types that programs declare, C symbols, object files, libraries, archives and generators.
     #[must_use]
     pub fn tracked_by(&self, tracker: &linking::Tracker<Native>) -> Dylib {
         Dylib { linking: self.linking.tracked_by(tracker), ..self.clone() }

@@ -61,9 +61,12 @@ pub enum SessionError {
     /// A shared library cannot be opened.
     #[error(transparent)]
     Library(Arc<brolga_runtime::ForeignError>),
-    /// An archive cannot be read.
+    /// An object file or archive cannot be read or linked.
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),
+    /// An object file defines nothing that others may use, so nothing would ever link it.
+    #[error("the object files define no symbol that is visible to others")]
+    NothingDefined,
     /// The function is there, and its type is another.
     #[error(transparent)]
     Type(Arc<brolga_jit::LookupError>),
@@ -90,6 +93,12 @@ pub enum SessionError {
     /// The symbol is not a function of a program, and Rust cannot call it.
     #[error("`{name}` is no function of a program")]
     NotFunction {
+        /// The symbol.
+        name: String,
+    },
+    /// The symbol is not one of C: it has no address that C could use.
+    #[error("`{name}` is not a symbol of C")]
+    NotC {
         /// The symbol.
         name: String,
     },

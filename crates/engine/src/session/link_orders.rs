@@ -125,6 +125,11 @@ impl LinkOrders {
         }
     }
 
+    /// Whether a dylib looks for some name in another one.
+    pub(super) fn sees(&self, dylib: DylibId, other: DylibId) -> bool {
+        dylib == other || self.links.get(&dylib).is_some_and(|links| self.reached(links).contains(&other))
+    }
+
     /// The dylibs in which a name is looked for along a link order.
     pub(super) fn along(&self, links: &[DylibId], name: &str) -> Vec<DylibId> {
         self.walk(links, |exports| exports.has(name))

@@ -28,7 +28,7 @@
 //! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
 //! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | call by another name, through another dylib | [`Dylib::alias`], [`Dylib::reexport`] |
-//! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
+//! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_object`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
 //! | see what is there, and what waits | [`Dylib::symbols`], [`Session::dump`], [`Session::observe`], [`Session::report_failures`] |
@@ -76,7 +76,7 @@
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After any other removal, and after the end, handles to eager functions can be called; handles to lazy ones throw |
 //! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C gets the exception, as of any callback. They are valid as long as a handle to the function exists |
 //! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
-//! | C code in archives ([`Dylib::add_archive`]) | stays linked to its callers: no exception passes C |
+//! | C code in object files and archives ([`Dylib::add_object`], [`Dylib::add_archive`]) | stays linked to its callers: no exception passes C |
 //!
 //! The bytes of a removed function are freed when no thread is in a world that sees it ([`Session::stats`]).
 //!
@@ -89,12 +89,13 @@
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
 //! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
 //! | `link_orders`, `exports` | what a dylib sees: link orders, re-exports, aliases |
-//! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
+//! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `objects`, `c_names`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
 //! | `function`, `evaluator`, `workers`, `error` | handles and choices of an embedder |
 
 mod batch;
 mod boxed_entry;
+mod c_names;
 mod cells;
 mod compile;
 mod declared;
@@ -119,6 +120,7 @@ mod link_orders;
 mod method_table;
 mod names_in;
 mod needs;
+mod objects;
 mod offer;
 mod opening;
 mod owners;
@@ -160,6 +162,7 @@ pub use evaluator::Evaluator;
 pub use function::{Function, Request};
 pub use invalidation::Invalidated;
 pub use link_orders::Exports;
+pub use objects::CSymbol;
 pub use package::{OpenedPackage, PackageBuild, PackageImage};
 pub use promise::Signature;
 pub use target::{Code, Native};

@@ -215,6 +215,11 @@ impl Owners {
         lock(&self.table).orders.along(links, name)
     }
 
+    /// Whether a dylib looks for some name in another one.
+    pub(super) fn sees(&self, dylib: DylibId, other: DylibId) -> bool {
+        lock(&self.table).orders.sees(dylib, other)
+    }
+
     /// The dylibs in which some name is looked for along a link order.
     pub(super) fn reached(&self, links: &[DylibId]) -> Vec<DylibId> {
         lock(&self.table).orders.reached(links)

@@ -87,7 +87,7 @@ pub(crate) enum Place {
     Function(Function),
     /// The code of one.
     Compiled(Compiled),
-    /// Something that a member of an archive defines.
+    /// Something that an object file defines.
     Object(LoadedObject),
 }
 
@@ -187,9 +187,14 @@ impl Code {
         (Code::new(placed, addresses), found)
     }
 
+    /// A hold on nothing, for a unit whose code others have.
+    pub(crate) fn nothing(placed: &Arc<Placed>) -> Code {
+        Code::new(placed, Vec::new())
+    }
+
     /// Enters what an object file defines.
     pub(crate) fn enter_object(placed: &Arc<Placed>, object: &LoadedObject) -> Code {
-        let addresses: Vec<usize> = object.symbols().map(|(_, address)| address).collect();
+        let addresses: Vec<usize> = object.addresses().collect();
         let entered = addresses.iter().map(|&address| (address, Place::Object(object.clone())));
         placed.write().extend(entered);
         Code::new(placed, addresses)

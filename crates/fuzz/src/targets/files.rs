@@ -1,6 +1,6 @@
 //! Programs and files of any bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_engine::{Engine, Error, Session, Workers};
 use brolga_jit::{Archive, Foreign, Jit, JitOptions, ObjectFile};
@@ -61,10 +61,10 @@ pub fn object(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
         Ok(file) => file,
         Err(error) => return said(&error).map(|()| false),
     };
-    if file.defined().any(|(name, _)| name.is_empty()) {
+    if file.defined().any(|given| given.name.is_empty()) {
         return Err(Fault("a symbol without a name is defined".to_owned()));
     }
-    match machine.jit.load_object(&file, &imports(&file)) {
+    match machine.jit.load_object(&file, &imports(&file), &BTreeSet::new()) {
         Ok(_) => Ok(true),
         Err(error) => said(&error).map(|()| false),
     }
@@ -93,7 +93,7 @@ pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     for number in 0..MOST {
         match archive.component(number) {
             Ok((file, _)) => {
-                if let Err(error) = machine.jit.load_object(&file, &imports(&file)) {
+                if let Err(error) = machine.jit.load_object(&file, &imports(&file), &BTreeSet::new()) {
                     said(&error)?;
                 }
             }

@@ -406,6 +406,11 @@ impl IndirectCell {
         self.record.c_entry.address(&self.record.jit, &self.record.ty, self.word())
     }
 
+    /// The address by which C calls the function, if somebody has asked for it.
+    pub fn known_c_address(&self) -> Option<usize> {
+        self.record.c_entry.known()
+    }
+
     pub(crate) fn identity(&self) -> usize {
         Arc::as_ptr(&self.record).addr()
     }

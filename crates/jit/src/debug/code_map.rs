@@ -52,6 +52,8 @@ pub struct CodeUnit {
     described: OnceLock<Described>,
     /// The source of what is not described yet.
     directory: Option<Arc<dyn Directory>>,
+    /// Whether it is of object files, whose frames are described by their own unwind tables.
+    is_object: bool,
 }
 
 /// The functions of code that is not described yet.
@@ -154,13 +156,28 @@ impl CodeUnit {
         by_name: Box<[u32]>,
     ) -> CodeUnit {
         let described = OnceLock::from(Described::new(placed, by_name));
-        CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory: None }
+        CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory: None, is_object: false }
+    }
+
+    /// As [`CodeUnit::new`], for code of object files.
+    pub(crate) fn of_object<'f>(
+        placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
+        base: usize,
+        bytes: usize,
+        by_name: Box<[u32]>,
+    ) -> CodeUnit {
+        CodeUnit { is_object: true, ..CodeUnit::new(placed, base, bytes, by_name) }
+    }
+
+    /// Whether it is of object files, whose frames need not have frame pointers.
+    pub fn is_object(&self) -> bool {
+        self.is_object
     }
 
     /// Code whose functions the directory knows, from `base` on to `bytes`.
     pub(crate) fn of_directory(base: usize, bytes: usize, directory: Arc<dyn Directory>) -> CodeUnit {
         let (described, directory) = (OnceLock::new(), Some(directory));
-        CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory }
+        CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory, is_object: false }
     }
 
     fn described(&self) -> &Described {

@@ -13,6 +13,8 @@
 //! by which `pthread_exit` ends a thread, ends here: the personality tells its stop function that this is the end of the stack, as it would be
 //! without tables, and the thread continues after its start routine. Destructors of outer Rust frames would run with wrong registers.
 //!
+//! Code of object files has tables of its own (`link/object/start.rs`).
+//!
 //! Cost: a table of some hundred bytes for each unit, and what the unwinder takes to enter it (about 1 µs).
 //!
 //! Not done: systems whose unwinder is not that of GCC, where nothing is registered; macOS and musl among them.
@@ -49,7 +51,7 @@ impl UnwindTables {
 impl CodeListener for UnwindTables {
     fn loaded(&self, unit: &Arc<CodeUnit>) {
         let addresses = unit.addresses();
-        if addresses.is_empty() || !system::IS_SUPPORTED {
+        if addresses.is_empty() || unit.is_object() || !system::IS_SUPPORTED {
             return;
         }
         let table = table(addresses.start as u64, addresses.len() as u64).into_boxed_slice();

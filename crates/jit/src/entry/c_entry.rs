@@ -58,6 +58,11 @@ struct Made {
 }
 
 impl CEntry {
+    /// The address, if it was asked for.
+    pub(crate) fn known(&self) -> Option<usize> {
+        self.0.get().map(|made| made.address)
+    }
+
     /// The address, for a function that is called through the word at an address.
     pub(crate) fn address(&self, jit: &Jit, ty: &FunctionType, word: usize) -> Result<usize, CEntryError> {
         if let Some(made) = self.0.get() {

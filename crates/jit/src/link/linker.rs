@@ -19,8 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{CompiledFunction, RelocKind, RelocTarget, Symbol};
+use brolga_runtime::Doors;
 
 use crate::debug::code_map::{CodeUnit, MapEntry, PlacedFunction};
+use crate::link::object::error::ObjectFileError;
 use crate::memory::error::CodeMemoryError;
 use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::space::Memory;
@@ -116,6 +118,9 @@ pub enum LinkError {
         /// The target.
         symbol: Symbol,
     },
+    /// An object file asks for what cannot be linked here.
+    #[error(transparent)]
+    Object(#[from] ObjectFileError),
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] CodeMemoryError),
@@ -179,10 +184,20 @@ pub struct LoadedUnit {
     memory: Memory,
     /// Units that this one refers to, held so that they stay in memory.
     owners: Vec<Arc<LoadedUnit>>,
+    /// What a unit of object files runs at its start, and when this is dropped.
+    started: Option<Box<dyn Start>>,
+}
+
+/// The start of a unit of object files.
+pub(crate) trait Start: Send + Sync {
+    /// Runs what has to run before the code is used, once.
+    fn start(&self, promise: Doors);
 }
 
 impl Drop for LoadedUnit {
     fn drop(&mut self) {
+        // Finalisers may call what the unit refers to.
+        drop(self.started.take());
         release(std::mem::take(&mut self.owners), |unit| std::mem::take(&mut unit.owners));
     }
 }
@@ -205,7 +220,24 @@ impl LoadedUnit {
         memory: Memory,
         owners: Vec<Arc<LoadedUnit>>,
     ) -> LoadedUnit {
-        LoadedUnit { code, data, memory, owners }
+        LoadedUnit { code, data, memory, owners, started: None }
+    }
+
+    /// A unit of object files.
+    pub(crate) fn of_object(
+        code: MapEntry,
+        memory: Memory,
+        owners: Vec<Arc<LoadedUnit>>,
+        started: Box<dyn Start>,
+    ) -> LoadedUnit {
+        LoadedUnit { code, data: Box::default(), memory, owners, started: Some(started) }
+    }
+
+    /// Runs what has to run before code of object files is used, once.
+    pub(crate) fn start(&self, promise: Doors) {
+        if let Some(started) = &self.started {
+            started.start(promise);
+        }
     }
 
     /// Its code, described.

@@ -8,7 +8,7 @@
 //! | `maps.rs` | frame maps of a loaded unit |
 //! | `globals.rs` | global variables of a program |
 //! | `foreign.rs` | object files in memory, and symbols in them |
-//! | `object_file.rs` | object files and static archives of other compilers |
+//! | `object/` | object files and static archives of other compilers |
 //! | `image_code.rs` | code of an image, with all addresses in one table |
 //! | `image.rs` | an image as a unit |
 
@@ -20,4 +20,4 @@ pub(crate) mod image_code;
 pub(crate) mod linker;
 pub(crate) mod loader;
 pub(crate) mod maps;
-pub(crate) mod object_file;
+pub(crate) mod object;

@@ -46,6 +46,8 @@
 //! Not done: systems other than Unix.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 use crate::memory::arena::Pool;
@@ -120,6 +122,20 @@ impl CodeMemory {
             }
             bytes = smaller;
         };
+        Ok(CodeMemory::at(base, bytes, options))
+    }
+
+    /// Reserves address space within a range; nothing if the system has none there.
+    pub(crate) fn within(options: CodeMemoryOptions, range: &Range<usize>) -> Option<CodeMemory> {
+        let page = pages::page_size();
+        let bytes = options.reserve.clamp(page, MAX_RESERVE).checked_next_multiple_of(page)?;
+        let base = pages::reserve_within(bytes, range)?;
+        Some(CodeMemory::at(base, bytes, options))
+    }
+
+    /// Memory in a range of addresses that was reserved for it.
+    fn at(base: NonNull<u8>, bytes: usize, options: CodeMemoryOptions) -> CodeMemory {
+        let page = pages::page_size();
         let free = Free {
             ranges: BTreeMap::from([(0, bytes)]),
             stats: CodeMemoryStats { reserved: bytes, ..CodeMemoryStats::default() },
@@ -132,7 +148,18 @@ impl CodeMemory {
             reservation.dual = Dual::new(bytes).ok().filter(|dual| dual.is_permitted(&reservation));
         }
         reservation.lock().free.stats.dual = reservation.dual.is_some();
-        Ok(CodeMemory { reservation: Arc::new(reservation) })
+        CodeMemory { reservation: Arc::new(reservation) }
+    }
+
+    /// The most bytes that may be in use, if there is a limit.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        Some(self.reservation.limit).filter(|&limit| limit < usize::MAX)
+    }
+
+    /// The reserved addresses.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let start = self.reservation.base.addr().get();
+        start..start + self.reservation.bytes
     }
 
     /// The present use.

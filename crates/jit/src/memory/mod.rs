@@ -9,6 +9,7 @@
 //! | `code_memory.rs` | shared stripes with two mappings, and page runs |
 //! | `space.rs` | the memory of one unit: pages of its own, or blocks |
 //! | `fetch.rs` | instruction caches and barriers after a write |
+//! | `nearby.rs` | reservations near a library, or low |
 //! | `cache.rs` | eviction when no room is left |
 //! | `evictor.rs` | freeing code when there is no room |
 
@@ -18,6 +19,7 @@ pub(crate) mod code_memory;
 pub(crate) mod error;
 pub(crate) mod evictor;
 pub(crate) mod fetch;
+pub(crate) mod nearby;
 pub(crate) mod pages;
 pub(crate) mod reservation;
 pub(crate) mod space;

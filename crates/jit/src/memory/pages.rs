@@ -1,6 +1,7 @@
 //! System calls on pages, one function for each use. The callers' invariants are in `code_memory.rs`.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
@@ -37,6 +38,34 @@ pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
         Some(start) if base != libc::MAP_FAILED => Ok(start),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Reserves addresses within a range; nothing if the system has none there. The middle of the range is tried first.
+pub(crate) fn reserve_within(bytes: usize, range: &Range<usize>) -> Option<NonNull<u8>> {
+    /// Distance of the tries.
+    const STEP: usize = 32 << 20;
+    /// The lowest address that is tried: systems keep some for themselves.
+    const LOWEST: usize = 1 << 24;
+    let (start, end) = (range.start.max(LOWEST), range.end.checked_sub(bytes)?);
+    let middle = start.saturating_add(end.saturating_sub(start) / 2);
+    let steps = end.saturating_sub(start) / STEP / 2 + 1;
+    let tries =
+        (0..=steps).flat_map(|step| [middle.checked_add(step * STEP), middle.checked_sub(step * STEP)]);
+    for at in tries.flatten().map(|at| at / STEP * STEP).filter(|at| (start..=end).contains(at)) {
+        let hint = std::ptr::without_provenance_mut(at);
+        // SAFETY: a new mapping, at the address if it is free or at another one, touches nothing that exists.
+        let base = unsafe { libc::mmap(hint, bytes, libc::PROT_NONE, NOTHING_THERE, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        let base = NonNull::new(base.cast::<u8>())?;
+        if (start..=end).contains(&base.addr().get()) {
+            return Some(base);
+        }
+        // SAFETY: the range was reserved just now, for nobody.
+        unsafe { unmap(base, bytes) };
+    }
+    None
 }
 
 /// # Safety

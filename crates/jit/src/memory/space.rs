@@ -91,7 +91,7 @@ impl Drop for Run {
     }
 }
 
-/// A run of this size or more gets its memory at once.
+/// A run with so much code and read-only data or more gets the memory for them at once.
 const POPULATED: usize = 1 << 18;
 
 /// A run that is being written. Only its owner can reach it, so it is not sealed.
@@ -102,9 +102,11 @@ pub(crate) struct Draft {
 impl Draft {
     /// A run that is not shared yet.
     pub(crate) fn new(run: Run) -> Draft {
-        if run.bytes() >= POPULATED {
+        // Writable bytes may be zeros that nobody reads.
+        let filled = run.parts.code + run.parts.read_only;
+        if filled >= POPULATED {
             // SAFETY: M1, the range is the run's own.
-            unsafe { pages::populate(run.base(), run.bytes()) };
+            unsafe { pages::populate(run.base(), filled) };
         }
         Draft { run }
     }

@@ -1,0 +1,104 @@
+//! C names of functions of programs: what C code in object files, and `foreigncall`s, find by a name.
+//!
+//! ```text
+//!   object file ── needs `visit` ──► a C symbol `visit`, if there is one
+//!                                    else the function `visit` of the first dylib that has one ──► its entry for C
+//!   define_c_symbol("visit", f.c_address()) ──► a symbol that depends on f
+//! ```
+//!
+//! Either way the code in C depends on the function: removing it is refused, takes the code in C along, or makes its calls throw, as the policy says.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use brolga_jit::CEntryError;
+use brolga_linking::{
+    Definition, Dependence, DylibId, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags,
+    Until, Want,
+};
+
+use super::dylib::Dylib;
+use super::shared::Shared;
+use super::target::{Code, Function, Moved, Native, Place, fail_unit};
+
+/// A C symbol that has the address for C of a function.
+#[derive(Clone)]
+pub(super) struct CName {
+    pub(super) shared: Arc<Shared>,
+    pub(super) symbol: Symbol,
+    pub(super) function: Label,
+}
+
+impl MaterializationUnit<Native> for CName {
+    fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
+        vec![(self.symbol, SymbolFlags::EXPORTED | SymbolFlags::CALLABLE)]
+    }
+
+    fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
+        let Label { dylib, symbol } = self.function;
+        let want = Want { symbol, need: Need::Required, at: Some(dylib) };
+        responsibility.lookup_answer(vec![want], Until::Resolved, move |responsibility, found| match found {
+            Ok(found) => self.link(responsibility, &found),
+            Err(error) => {
+                fail_unit(responsibility, error.passes(), error, self as Box<dyn MaterializationUnit<Native>>)
+            }
+        });
+    }
+}
+
+impl CName {
+    fn link(self: Box<Self>, responsibility: Responsibility<Native>, found: &[Definition<Native>]) {
+        let session = responsibility.session().clone();
+        let Some(definition) = found.first() else { return };
+        let placed =
+            definition.address.map(|at| self.shared.placed.find(at, || session.leads_to(definition.label)));
+        let address = match placed {
+            Some(Ok(Some(Place::Function(function)))) => entry_of(&function),
+            Some(Err(Moved)) => return self.materialize(responsibility),
+            _ => Err(format!("`{}` is no function of a program", session.name(self.function)).into()),
+        };
+        let again: Box<dyn MaterializationUnit<Native>> = self.clone();
+        match address {
+            Err(error) => fail_unit(responsibility, false, error, again),
+            Ok(address) => {
+                let (code, needs) = (Code::nothing(&self.shared.placed), vec![Dependence::from(*definition)]);
+                let left =
+                    responsibility.complete(code, vec![(self.symbol, address)], needs, Some(again.into()));
+                if let Some(responsibility) = left {
+                    self.materialize(responsibility);
+                }
+            }
+        }
+    }
+}
+
+/// The address of a function for C.
+pub(super) fn entry_of(function: &Function) -> Result<usize, Box<dyn Error + Send + Sync>> {
+    function.cell.c_address().map_err(|error: CEntryError| error.into())
+}
+
+impl Dylib {
+    /// The function whose address for C this is, if one of the session has it.
+    pub(super) fn function_for_c(&self, address: usize) -> Option<Label> {
+        let cells = self.session.inner.shared.cells.all();
+        cells
+            .into_iter()
+            .find(|(_, owner)| owner.cell().known_c_address() == Some(address))
+            .map(|(label, _)| label)
+    }
+
+    /// The function that the dylib sees by a bare name, if it is one of a single method: the dylib that has it, and its symbol.
+    pub(super) fn function_of_c_name(&self, name: &str) -> Option<(DylibId, Arc<str>)> {
+        let view = self.view(None).ok()?;
+        for seen in view.of(name).iter() {
+            let mut methods = seen.symbols(name);
+            methods.retain(|method| self.session.defines(seen.dylib, method));
+            match methods.as_slice() {
+                [] => {}
+                [only] => return Some((seen.dylib, only.clone())),
+                _ => return None,
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,252 @@
+//! Thread-local storage of object files: `__tls_get_addr`, blocks of threads, destructors at the end of threads.
+//!
+//! ```text
+//!   word pair (module, offset) ──► __tls_get_addr ──► this thread's blocks by module ──► block + offset
+//!                                                          │ none yet
+//!                                                          └──► Module: a copy of the template, kept by module and thread
+//! ```
+//!
+//! A block is made when a thread first needs it. It goes with its thread or with its module, whichever ends first. Destructors (`__cxa_thread_atexit`) run at the end of their thread, which keeps the
+//! code for them; at the end of the module those of the thread that ends it run, and those of other threads do not. The end of the process is not the end of its main thread here.
+//!
+//! **Locks**: the table of modules, then blocks of a module; nothing of the code is called under them.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+
+/// The names by which code registers destructors.
+pub(super) const EXITS: [&str; 2] = ["__cxa_thread_atexit", "__cxa_thread_atexit_impl"];
+
+/// The address of a function of ours that a unit may name.
+pub(super) fn own(name: &str) -> Option<usize> {
+    match name {
+        "__tls_get_addr" => Some(get_addr as *const () as usize),
+        _ if EXITS.contains(&name) => Some(at_thread_exit as *const () as usize),
+        _ => None,
+    }
+}
+
+/// What a block begins with.
+#[derive(Debug)]
+pub(super) struct Template {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) align: usize,
+}
+
+/// The thread-local storage of one unit.
+#[derive(Debug)]
+pub(super) struct Module {
+    id: usize,
+    /// `__dso_handle` of the unit.
+    handle: usize,
+    template: OnceLock<Template>,
+    /// What keeps the code in memory.
+    unit: OnceLock<Weak<dyn Any + Send + Sync>>,
+    /// By thread.
+    blocks: Mutex<BTreeMap<usize, Block>>,
+}
+
+#[derive(Debug)]
+struct Block {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a block is bytes, which are freed once, by whoever drops it.
+unsafe impl Send for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with the layout.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+#[derive(Default)]
+struct Modules {
+    last: usize,
+    by_id: BTreeMap<usize, Arc<Module>>,
+}
+
+static MODULES: RwLock<Modules> = RwLock::new(Modules { last: 0, by_id: BTreeMap::new() });
+
+/// Enters a module, whose template is not known yet.
+pub(super) fn register(handle: usize) -> Arc<Module> {
+    let mut modules = MODULES.write().unwrap_or_else(PoisonError::into_inner);
+    modules.last += 1;
+    let (template, unit) = (OnceLock::new(), OnceLock::new());
+    let module = Arc::new(Module { id: modules.last, handle, template, unit, blocks: Mutex::default() });
+    modules.by_id.insert(module.id, module.clone());
+    module
+}
+
+/// Takes a module out, with the blocks of all threads.
+pub(super) fn remove(module: &Module) {
+    let gone = MODULES.write().unwrap_or_else(PoisonError::into_inner).by_id.remove(&module.id);
+    let blocks = std::mem::take(&mut *module.lock());
+    drop((gone, blocks));
+}
+
+fn find(is: impl Fn(&Module) -> bool) -> Option<Arc<Module>> {
+    let modules = MODULES.read().unwrap_or_else(PoisonError::into_inner);
+    modules.by_id.values().find(|module| is(module)).cloned()
+}
+
+fn by_id(id: usize) -> Option<Arc<Module>> {
+    MODULES.read().unwrap_or_else(PoisonError::into_inner).by_id.get(&id).cloned()
+}
+
+impl Module {
+    pub(super) fn id(&self) -> usize {
+        self.id
+    }
+
+    pub(super) fn fill(&self, template: Template) {
+        let _already = self.template.set(template);
+    }
+
+    pub(super) fn belong_to(&self, unit: &Arc<dyn Any + Send + Sync>) {
+        let _already = self.unit.set(Arc::downgrade(unit));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Block>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new block for a thread.
+    fn block(&self, thread: usize) -> Option<NonNull<u8>> {
+        let empty = Template { bytes: Box::default(), align: 1 };
+        let Template { bytes, align } = self.template.get().unwrap_or(&empty);
+        let layout = Layout::from_size_align(bytes.len().max(1), (*align).max(1)).ok()?;
+        // SAFETY: the layout has bytes; the template is as long as the block, and the block is nobody else's.
+        let start = unsafe {
+            let start = NonNull::new(alloc_zeroed(layout))?;
+            start.copy_from_nonoverlapping(NonNull::from(&**bytes).cast(), bytes.len());
+            start
+        };
+        self.lock().insert(thread, Block { start, layout });
+        Some(start)
+    }
+}
+
+/// What a thread has of the modules.
+#[derive(Default)]
+struct Thread {
+    blocks: BTreeMap<usize, NonNull<u8>>,
+    exits: Vec<Exit>,
+}
+
+/// A destructor.
+struct Exit {
+    module: usize,
+    function: extern "C" fn(*mut c_void),
+    object: *mut c_void,
+}
+
+/// The key under which the system has a thread's record.
+fn key() -> Option<libc::pthread_key_t> {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the key is written here; the function takes the records that `this_thread` makes.
+        let status = unsafe { libc::pthread_key_create(&raw mut key, Some(end_thread)) };
+        (status == 0).then_some(key)
+    })
+}
+
+/// The record of this thread, which is made at the first request. No reference to it is held while code of a unit runs.
+fn this_thread() -> Option<NonNull<Thread>> {
+    let key = key()?;
+    // SAFETY: the system keeps a word for each thread; it is null or the record that this function has made.
+    unsafe {
+        if let Some(known) = NonNull::new(libc::pthread_getspecific(key)) {
+            return Some(known.cast());
+        }
+        let thread = NonNull::from(Box::leak(Box::<Thread>::default()));
+        if libc::pthread_setspecific(key, thread.as_ptr().cast_const().cast()) == 0 {
+            return Some(thread);
+        }
+        drop(Box::from_raw(thread.as_ptr()));
+        None
+    }
+}
+
+/// `__tls_get_addr`: the address of a thread-local symbol in this thread, null if there is no memory.
+///
+/// # Safety
+///
+/// The pair is a slot of a unit that is loaded.
+unsafe extern "C" fn get_addr(pair: *const [usize; 2]) -> *mut u8 {
+    // SAFETY: by the contract.
+    let [id, offset] = unsafe { *pair };
+    let Some(thread) = this_thread() else { return std::ptr::null_mut() };
+    // SAFETY: the record is this thread's alone, and nothing below calls code that may take it.
+    let blocks = unsafe { &mut (*thread.as_ptr()).blocks };
+    if let Some(start) = blocks.get(&id) {
+        return start.as_ptr().wrapping_add(offset);
+    }
+    let Some(start) = by_id(id).and_then(|module| module.block(thread.addr().get())) else {
+        return std::ptr::null_mut();
+    };
+    // Modules that are gone have taken their blocks along.
+    blocks.retain(|&id, _| by_id(id).is_some());
+    blocks.insert(id, start);
+    start.as_ptr().wrapping_add(offset)
+}
+
+/// `__cxa_thread_atexit`.
+extern "C" fn at_thread_exit(
+    function: extern "C" fn(*mut c_void),
+    object: *mut c_void,
+    handle: *mut c_void,
+) -> i32 {
+    let module = find(|module| module.handle == handle.addr());
+    let (Some(module), Some(thread)) = (module, this_thread()) else { return -1 };
+    // SAFETY: the record is this thread's alone.
+    unsafe { (*thread.as_ptr()).exits.push(Exit { module: module.id, function, object }) };
+    0
+}
+
+/// The last destructor of this thread that is accepted.
+fn take_exit(thread: NonNull<Thread>, is: impl Fn(&Exit) -> bool) -> Option<Exit> {
+    // SAFETY: the record is this thread's alone.
+    let exits = unsafe { &mut (*thread.as_ptr()).exits };
+    let at = exits.iter().rposition(is)?;
+    Some(exits.remove(at))
+}
+
+/// Runs the destructors of a module that ends, in this thread.
+pub(super) fn run_exits_of(module: &Module) {
+    let Some(thread) = this_thread() else { return };
+    while let Some(exit) = take_exit(thread, |exit| exit.module == module.id) {
+        (exit.function)(exit.object);
+    }
+}
+
+/// Called by the system at the end of a thread.
+unsafe extern "C" fn end_thread(record: *mut c_void) {
+    let (Some(key), Some(thread)) = (key(), NonNull::new(record.cast::<Thread>())) else { return };
+    // SAFETY: destructors may use thread-local symbols, so the record is this thread's again while they run.
+    unsafe { libc::pthread_setspecific(key, record) };
+    while let Some(exit) = take_exit(thread, |_| true) {
+        let unit = by_id(exit.module).and_then(|module| module.unit.get()?.upgrade());
+        // Held, the code stays; a module that is ending runs no destructors of other threads.
+        if unit.is_some() {
+            (exit.function)(exit.object);
+        }
+    }
+    // SAFETY: nothing of this thread uses the record from here on.
+    let thread = unsafe {
+        libc::pthread_setspecific(key, std::ptr::null());
+        Box::from_raw(thread.as_ptr())
+    };
+    for &id in thread.blocks.keys() {
+        if let Some(module) = by_id(id) {
+            module.lock().remove(&std::ptr::from_ref(&*thread).addr());
+        }
+    }
+}
