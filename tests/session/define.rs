@@ -398,13 +398,14 @@ fn members_of_an_archive_are_linked_when_code_needs_them() {
         └──      return %1\nend\n";
     let session = session(Workers::Pool(1));
     let shapes = session.create_dylib("shapes").unwrap();
+    shapes.add_process_symbols(|name| name == "isatty").unwrap();
     shapes.add_archive("shapes.a", &archive()).unwrap();
     let main = dylib(&session, "main", source);
     main.link_against(&shapes).unwrap();
     assert_eq!(session.stats().units, 2);
     let f = main.func::<(i64,), i64>("f").unwrap();
     assert_eq!((f.call((7,)), f.call((2,))), (Ok(41), Ok(16)));
-    assert_eq!(session.stats().units, 5, "two members, two that need each other, `f` and its body");
+    assert_eq!(session.stats().units, 6, "two members, two that need each other, `isatty`, `f` and its body");
     // A look-up at run time brings nothing in; what code needed is there.
     assert!(shapes.linking().address("calls").is_ok());
     let used = shapes.clear(Dependants::Deny).unwrap_err().to_string();
@@ -424,6 +425,7 @@ fn members_of_an_archive_stay_as_long_as_code_that_calls_them() {
     for dependants in [Some(Dependants::Tombstone), Some(Dependants::Cascade), None] {
         let session = session(Workers::Caller);
         let shapes = session.create_dylib("shapes").unwrap();
+        shapes.add_process_symbols(|_| true).unwrap();
         shapes.add_archive("shapes.a", &archive).unwrap();
         let main = dylib(&session, "main", source);
         main.link_against(&shapes).unwrap();
@@ -460,19 +462,67 @@ fn a_label_at_the_end_lies_in_its_member() {
     assert_eq!(all.len(), labels.len());
 }
 
-/// A function of a program that is called as one of C is: members of archives do not mean it.
+/// A function of a program whose types C has is found by its name. The code in C depends on it, by any name.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn members_of_an_archive_do_not_call_functions_of_programs() {
+fn members_of_an_archive_call_functions_of_programs() {
     let source = "function f(x::Int64)::Int64\n\
         1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
         └──      return %1\nend\n";
-    for lazy in [false, true] {
+    for is_lazy in [false, true] {
+        for is_named in [false, true] {
+            let session = session(Workers::Caller);
+            let [home, shapes] = ["home", "shapes"].map(|name| session.create_dylib(name).unwrap());
+            shapes.link_against(&home).unwrap();
+            let tracker = home.create_tracker(OnDrop::Keep).unwrap();
+            let tracked = home.tracked_by(&tracker);
+            let name = if is_named { "own" } else { "isatty" };
+            let returns = |n: i64| {
+                format!(
+                    "function {name}(x::Int32)::Int32\n1 ─ %1 = Base.trunc_int(Int32, {n})::Int32\n└──      return %1\nend\n"
+                )
+            };
+            let read = |n: i64| {
+                let read = home.read("own.jlir", returns(n).as_bytes()).unwrap();
+                if is_lazy { read.lazy() } else { read }
+            };
+            tracked.define(read(1000)).unwrap();
+            if is_named {
+                let address = home.function("own").unwrap().c_address().unwrap();
+                shapes.define_c_symbol("isatty", address).unwrap();
+            }
+            shapes.add_archive("shapes.a", &archive()).unwrap();
+            let main = dylib(&session, "main", source);
+            main.link_against(&shapes).unwrap();
+            let f = main.func::<(i64,), i64>("f").unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(f.call((7,)), Ok(1041), "{is_lazy} {is_named}");
+            tracked.redefine(read(2000)).unwrap();
+            assert_eq!(f.call((7,)), Ok(2041), "{is_lazy} {is_named}");
+            let user = if is_named { "`isatty` of `shapes`" } else { "`area` of `shapes`" };
+            let used = tracker.remove(Dependants::Deny).unwrap_err().to_string();
+            assert!(used.contains(user), "{used}");
+            tracker.remove(Dependants::Tombstone).unwrap();
+            let thrown = f.call((7,)).unwrap_err().to_string();
+            assert!(thrown.contains("has been removed"), "{thrown}");
+        }
+    }
+}
+
+/// A C symbol is nearer than a function of its name; a function that C cannot call is not found.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn c_symbols_are_nearer_than_functions_of_their_names() {
+    let source = "function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    let own = [
+        "function isatty(x::Int32)::Int32\n1 ─      return x\nend\n",
+        "function isatty(x::String)::Int32\n1 ─ %1 = Base.trunc_int(Int32, 1000)::Int32\n└──      return %1\nend\n",
+    ];
+    for own in own {
         let session = session(Workers::Caller);
-        let shapes = session.create_dylib("shapes").unwrap();
-        let low = "low function isatty(n::i64)::i64\n1 ─      return 1000\nend\n";
-        let low = shapes.read("low.jlir", low.as_bytes()).unwrap();
-        shapes.define(if lazy { low.lazy() } else { low }).unwrap();
+        let shapes = dylib(&session, "shapes", own);
+        shapes.add_process_symbols(|_| true).unwrap();
         shapes.add_archive("shapes.a", &archive()).unwrap();
         let main = dylib(&session, "main", source);
         main.link_against(&shapes).unwrap();
@@ -480,19 +530,28 @@ fn members_of_an_archive_do_not_call_functions_of_programs() {
     }
 }
 
-/// `isatty` calls `area` as a C function, whose member has an undefined `isatty`: this is none of the programs' functions, and so the
-/// cycle is none.
+/// `isatty` calls `area` as a C function, whose member calls `isatty`: they are linked in a cycle.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn cycles_through_members_of_an_archive_are_none() {
-    let source = "low function isatty(n::i64)::i64\n\
-        1 ─ %1 = $(Expr(:foreigncall, :(:area), i64, svec(i64), 0, :(:ccall), :(n)))::i64\n\
-        └──      return %1\nend\n";
+fn members_of_an_archive_and_functions_call_each_other_by_name() {
+    let source = "function isatty(x::Int32)::Int32\n\
+        1 ─ %1 = Base.sext_int(Int64, x)::Int64\n\
+        │   %2 = Base.slt_int(%1, 0)::Bool\n\
+        └──      goto #3 if not %2\n\
+        2 ─ %4 = Base.trunc_int(Int32, 5)::Int32\n\
+        └──      return %4\n\
+        3 ─ %6 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(%1)))::Int64\n\
+        │   %7 = Base.trunc_int(Int32, %6)::Int32\n\
+        └──      return %7\nend\n";
     for workers in [Workers::Caller, Workers::Pool(2), Workers::Seeded(1), Workers::Seeded(2)] {
         let session = session(workers);
         let main = dylib(&session, "main", source);
         main.add_archive("shapes.a", &archive()).unwrap();
-        assert_eq!(main.func::<(i64,), i64>("isatty").unwrap().call((7,)), Ok(41));
+        let isatty = main.func::<(i32,), i32>("isatty").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(isatty.call((7,)), Ok(46));
+        // The archive's code uses the function.
+        let used = main.remove(&["isatty"]);
+        assert!(used.is_ok(), "a name goes in any case: {used:?}");
         session.end();
     }
 }

@@ -53,15 +53,18 @@ impl CName {
         let placed =
             definition.address.map(|at| self.shared.placed.find(at, || session.leads_to(definition.label)));
         let address = match placed {
-            Some(Ok(Some(Place::Function(function)))) => entry_of(&function),
+            Some(Ok(Some(Place::Function(function)))) => {
+                entry_of(&function).map(|at| (at, function.cell.clone()))
+            }
             Some(Err(Moved)) => return self.materialize(responsibility),
             _ => Err(format!("`{}` is no function of a program", session.name(self.function)).into()),
         };
         let again: Box<dyn MaterializationUnit<Native>> = self.clone();
         match address {
             Err(error) => fail_unit(responsibility, false, error, again),
-            Ok(address) => {
-                let (code, needs) = (Code::nothing(&self.shared.placed), vec![Dependence::from(*definition)]);
+            Ok((address, cell)) => {
+                let code = Code::nothing(&self.shared.placed).keeping([cell]);
+                let needs = vec![Dependence::from(*definition)];
                 let left =
                     responsibility.complete(code, vec![(self.symbol, address)], needs, Some(again.into()));
                 if let Some(responsibility) = left {

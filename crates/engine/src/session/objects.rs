@@ -273,11 +273,8 @@ impl Member {
                 Ok(Some(Place::Function(function))) => {
                     let named = functions.get(&definition.label.symbol);
                     let Some((name, address)) = named.zip(entry_of(&function).ok()) else { continue };
-                    entries.push((
-                        name.clone(),
-                        Foreign { address, object: None },
-                        Dependence::from(*definition),
-                    ));
+                    let entry = Foreign { address, object: None };
+                    entries.push((name.clone(), entry, function.cell.clone(), Dependence::from(*definition)));
                     continue;
                 }
                 // Functions without a native form are called by dispatch alone.
@@ -293,9 +290,11 @@ impl Member {
             needs.push(Dependence::from(*definition));
         }
         // A C symbol is nearer than a function of its name.
-        for (name, entry, need) in entries {
+        let mut kept = Vec::new();
+        for (name, entry, cell, need) in entries {
             if let Entry::Vacant(place) = imports.entry(name) {
                 place.insert(entry);
+                kept.push(cell);
                 needs.push(need);
             }
         }
@@ -309,7 +308,7 @@ impl Member {
         let names = session.scope();
         let addresses: Vec<(Symbol, usize)> =
             loaded.symbols().map(|(name, address)| (names.intern(name), address)).collect();
-        let code = Code::enter_object(&shared.placed, &loaded);
+        let code = Code::enter_object(&shared.placed, &loaded).keeping(kept);
         let again = Some(self.clone().unit());
         if let Some(responsibility) = responsibility.complete(code, addresses, needs, again) {
             self.look_up(responsibility);

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::FuncId;
-use brolga_jit::{LoadedObject, Unit};
+use brolga_jit::{IndirectCell, LoadedObject, Unit};
 use brolga_linking::{Responsibility, Symbol, SymbolFlags, Target};
 
 use super::cells::Entered;
@@ -154,6 +154,8 @@ pub struct Code {
     placed: Arc<Placed>,
     addresses: Vec<usize>,
     cell: Option<Entered>,
+    /// Functions whose entries for C it has: they stay, and throw when they are removed.
+    kept: Vec<IndirectCell>,
     /// Whether a tombstone has removed it.
     is_removed: Mutex<bool>,
 }
@@ -161,7 +163,7 @@ pub struct Code {
 impl Code {
     fn new(placed: &Arc<Placed>, addresses: Vec<usize>) -> Code {
         let is_removed = Mutex::default();
-        Code { placed: placed.clone(), addresses, cell: None, is_removed }
+        Code { placed: placed.clone(), addresses, cell: None, kept: Vec::new(), is_removed }
     }
 
     /// Enters the code of functions of a unit, each with a symbol and its name in the unit. Says where it is.
@@ -187,7 +189,13 @@ impl Code {
         (Code::new(placed, addresses), found)
     }
 
-    /// A hold on nothing, for a unit whose code others have.
+    /// A hold on functions whose entries for C a unit has, beside what it has placed.
+    pub(crate) fn keeping(mut self, functions: impl IntoIterator<Item = IndirectCell>) -> Code {
+        self.kept.extend(functions);
+        self
+    }
+
+    /// The code of a unit that has none of its own.
     pub(crate) fn nothing(placed: &Arc<Placed>) -> Code {
         Code::new(placed, Vec::new())
     }
