@@ -14,7 +14,8 @@
 //! | `layout.rs` | where sections, slots and stubs go |
 //! | `place.rs` | addresses of symbols, and bytes in memory |
 //! | `start.rs` | functions that choose functions, initialisers, finalisers, unwind tables |
-//! | `tls.rs` | thread-local storage |
+//! | `tls.rs` | thread-local storage by look-up |
+//! | `static_tls.rs` | thread-local storage at a fixed distance from the thread's pointer |
 //!
 //! Files that are linked together are one unit, in pages of its own, with one table of slots. It is placed where its relative references reach: in code memory, near the
 //! library whose data it names, or in the lowest 2 GiB if it has absolute addresses of 32 bits (code that is compiled with `-fno-pic`).
@@ -28,7 +29,7 @@
 //! | hidden, internal | seen by code of the same dylib only; a strong one is its unit's own if there are several |
 //! | of a COMDAT group | of the first group with the name; later ones are left out |
 //! | chosen at run time (`ifunc`) | a stub, whose destination is chosen when the unit starts |
-//! | thread-local | by `__tls_get_addr` (compiled with `-fPIC`), within the unit |
+//! | thread-local | by `__tls_get_addr` (compiled with `-fPIC`), or by a fixed distance, as long as the system's loader has room; within the unit |
 //! | function of the process, out of reach | a stub; its address is the same everywhere in the unit |
 //! | constant of a library, for code with absolute addresses of 32 bits | a copy |
 //! | other data of the process, out of reach | refused |
@@ -48,6 +49,7 @@ mod layout;
 mod place;
 mod read;
 mod start;
+mod static_tls;
 mod tls;
 
 use std::collections::btree_map::Entry;
@@ -214,7 +216,7 @@ impl ObjectFile {
             let member = &self.members[number];
             for reloc in &section.relocs {
                 let name = &member.symbols[reloc.symbol].name;
-                let is_tls = matches!(reloc.form.target, Target::Pair | Target::TlsOffset);
+                let is_tls = reloc.form.target.is_thread_local();
                 match self.meaning(number, reloc.symbol, overridden) {
                     Meaning::Import(name) if is_tls => {
                         let what = format!("the thread-local symbol `{name}` of another file");
