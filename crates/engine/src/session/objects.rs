@@ -9,7 +9,7 @@
 //! needs one of its symbols; a program that looks a name up at run time does not load members of archives. What it refers to is looked up in the dylib's link order, and in the process. So
 //! it is removed, and counted as used, like any other unit. Its finalisers run when it is removed and nothing uses it.
 //!
-//! A weak definition gives way to another one of the dylib, and the unit is linked to that one.
+//! Another definition of the dylib overrides a weak one, and the unit is linked to the other one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Dylib {
     /// Defines the symbols of an object file of a C or C++ compiler. `name` is how messages and debuggers call it.
     ///
     /// The file is linked when something first needs one of its symbols; its initialisers run then, and its finalisers when it is removed and nothing uses it any more.
-    /// A weak definition gives way to a strong one of the dylib that comes before the file is linked. Files of C++ need the library of C++ in the dylib's link order
+    /// A strong definition that comes to the dylib before the file is linked overrides a weak one of it. Files of C++ need the library of C++ in the dylib's link order
     /// (`add_library("libstdc++.so.6")`), unless the process has it.
     ///
     /// # Errors

@@ -91,9 +91,9 @@ pub(super) enum Base {
 /// How a value is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Write {
-    /// As so many bytes.
+    /// As that number of bytes.
     Bytes(usize, Range),
-    /// aarch64: a number of instructions, in so many bits from bit 0 or 5.
+    /// aarch64: a number of instructions, in `bits` bits from bit `at` on.
     Words { bits: u32, at: u32 },
     /// aarch64: 21 bits in two fields, of the value divided by a power of two.
     Adr { shift: u32, checked: bool },

@@ -93,7 +93,7 @@ impl Defined {
     }
 }
 
-/// A symbol that object files give to others.
+/// A symbol that object files offer to others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Given<'a> {
     /// Its name.
@@ -264,7 +264,7 @@ impl ObjectFile {
         }
     }
 
-    /// Where a reference of a member to its symbol leads. `overridden` are names whose definition here gives way to another one.
+    /// Where a reference of a member to its symbol leads. `overridden` are names for which another definition is taken than the one here.
     fn meaning<'a>(&'a self, member: usize, symbol: usize, overridden: &BTreeSet<String>) -> Meaning<'a> {
         let row = &self.members[member].symbols[symbol];
         if !row.is_global {
@@ -310,7 +310,7 @@ impl ObjectFile {
         }
     }
 
-    /// The symbols that it gives to others.
+    /// The symbols that it offers to others.
     pub fn defined(&self) -> impl Iterator<Item = Given<'_>> {
         self.given().map(|(name, defined)| {
             let gives_way = defined.strength != Strength::Strong || defined.is_hidden;

@@ -4,7 +4,7 @@
 //!   template ──► a shared library in a memory file: PT_TLS, one relocation to an offset ──► dlopen ──► the offset
 //! ```
 //!
-//! Only the system's loader can give such storage: it has some spare bytes in the block of each thread (about 1.6 KB, `glibc.rtld.optional_static_tls`), fills them in for threads that run and for
+//! Only the system's loader can provide such storage: it has some spare bytes in the block of each thread (about 1.6 KB, `glibc.rtld.optional_static_tls`), fills them in for threads that run and for
 //! threads that come, and takes them back when the library is closed, if they are the last ones.
 
 use std::ffi::{CString, c_void};

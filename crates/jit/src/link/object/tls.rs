@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A block is made when a thread first needs it. It goes with its thread or with its module, whichever ends first. Destructors (`__cxa_thread_atexit`) run at the end of their thread, which keeps the
-//! code for them; at the end of the module those of the thread that ends it run, and those of other threads do not. The end of the process is not the end of its main thread here.
+//! code for them; at the end of the module the destructors of the thread that ends it run, and none of other threads. The end of the process is not the end of its main thread here.
 //!
 //! **Locks**: the table of modules, then blocks of a module; nothing of the code is called under them.
 
