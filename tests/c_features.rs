@@ -11,8 +11,10 @@
 //! | `// value: n` | the value, where the system's linker makes another one |
 //! | `//// other.c` | the rest is another file, which is linked with the first |
 //!
+//! `tests/c_features_aarch64.sh` runs those without assembly on aarch64, under an emulator.
+//!
 //! `C_FEATURES=text` runs the files whose names have the text, and prints what is found.
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,28 +132,31 @@ impl Feature {
 
     /// The value in a session.
     fn in_session(&self, objects: &[PathBuf]) -> Result<i64, String> {
-        let session = Session::new(doors::open(Options::new()), Workers::Caller).unwrap();
-        let dylib = session.create_dylib("c").unwrap();
-        dylib.add_process_symbols(|_| true).unwrap();
-        dylib.add_library("libm.so.6").unwrap();
-        if self.is_cpp() {
-            dylib.add_library("libstdc++.so.6").unwrap();
-        }
-        let files: Vec<(String, Vec<u8>)> = objects
-            .iter()
-            .map(|path| {
-                (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap())
-            })
-            .collect();
-        let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-        dylib.add_objects(files).map_err(|error| whole(&error))?;
-        let main = session.create_dylib("main").unwrap();
-        main.add_process_symbols(|_| true).unwrap();
-        main.link_against(&dylib).unwrap();
-        main.define(main.read("main.jlir", PROGRAM.as_bytes()).unwrap()).unwrap();
-        let call = main.func::<(), i64>("f").map_err(|error| whole(&error))?;
-        call.call(()).map_err(|error| whole(&error))
+        in_session(objects, self.is_cpp())
     }
+}
+
+/// The value of object files in a session.
+fn in_session(objects: &[PathBuf], is_cpp: bool) -> Result<i64, String> {
+    let session = Session::new(doors::open(Options::new()), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("c").unwrap();
+    dylib.add_process_symbols(|_| true).unwrap();
+    dylib.add_library("libm.so.6").unwrap();
+    if is_cpp {
+        dylib.add_library("libstdc++.so.6").unwrap();
+    }
+    let files: Vec<(String, Vec<u8>)> = objects
+        .iter()
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
+        .collect();
+    let files = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    dylib.add_objects(files).map_err(|error| whole(&error))?;
+    let main = session.create_dylib("main").unwrap();
+    main.add_process_symbols(|_| true).unwrap();
+    main.link_against(&dylib).unwrap();
+    main.define(main.read("main.jlir", PROGRAM.as_bytes()).unwrap()).unwrap();
+    let call = main.func::<(), i64>("f").map_err(|error| whole(&error))?;
+    call.call(()).map_err(|error| whole(&error))
 }
 
 const PROGRAM: &str = "\
@@ -177,6 +182,35 @@ fn run(command: &mut Command) -> Result<String, String> {
     if done.status.success() { Ok(String::from_utf8_lossy(&done.stdout).into_owned()) } else { Err(said()) }
 }
 
+/// Object files that a script has made, with the value that the system's linker makes of them: a folder for each feature and model.
+#[test]
+#[ignore = "tests/c_features_aarch64.sh makes the object files"]
+fn prepared_features_are_what_the_systems_linker_makes_of_them() {
+    #[expect(clippy::disallowed_methods, reason = "the script says where the object files are")]
+    let folder = std::env::var("C_FEATURES_PREPARED").unwrap();
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let mut wrong = Vec::new();
+    for folder in &folders {
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut objects: Vec<PathBuf> =
+            files.filter(|path| path.extension().is_some_and(|end| end == "o")).collect();
+        objects.sort();
+        let wanted = std::fs::read_to_string(folder.join("wanted")).unwrap();
+        let is_cpp = folder.to_string_lossy().contains(".cpp");
+        let found = in_session(&objects, is_cpp);
+        if found.as_ref().ok() != wanted.trim().parse().ok().as_ref() {
+            let line = format!("{}: {found:?} in place of {}", folder.display(), wanted.trim());
+            println!("{line}");
+            wrong.push(line);
+        }
+    }
+    println!("{} of {} are right", folders.len() - wrong.len(), folders.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn features_of_c_and_cpp_are_what_the_systems_linker_makes_of_them() {
     #[expect(clippy::disallowed_methods, reason = "one feature may be run alone")]

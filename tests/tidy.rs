@@ -216,6 +216,28 @@ fn unsafe_stands_in_the_listed_files_only() {
     );
 }
 
+/// Each row of the table of statements in `docs/conformance-orc.md` names its tests, by file and function.
+#[test]
+fn the_tests_that_the_page_on_orc_names_exist() {
+    let page = read("docs/conformance-orc.md");
+    let table = page.split("## ").find(|section| section.starts_with("The document"));
+    let rows = table.into_iter().flat_map(str::lines).filter(|line| line.starts_with("| ")).skip(1);
+    let (mut broken, mut count) = (Vec::new(), 0);
+    for row in rows {
+        let tests = row.trim_end_matches(" |").rsplit_once(" | ").map_or("", |(_, tests)| tests);
+        for tests in tests.split("; ").filter(|tests| tests.contains("`: ")) {
+            let Some((path, names)) = tests.split_once("`: ") else { continue };
+            let code = read(path.trim_start_matches('`'));
+            for name in names.split(", ").filter(|name| !code.contains(&format!("fn {name}("))) {
+                broken.push(format!("{path}` has no function `{name}`"));
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 30, "the table has {count} tests");
+    hold("The tests in the table of docs/conformance-orc.md exist:", &broken);
+}
+
 #[test]
 fn folders_do_not_name_what_they_must_not_know() {
     let files = rust_files();

@@ -1,5 +1,4 @@
 // Thread-local objects with constructors and destructors.
-// refused -fPIE -fno-pic: thread-local storage by a fixed offset
 #include <string>
 #include <thread>
 static long made, ended;

@@ -1,5 +1,4 @@
 // A thread-local object of another file, which is made when it is first used.
-// refused -fPIE -fno-pic: thread-local storage
 struct counted { long n; counted(); };
 extern thread_local counted far;
 extern thread_local long plain;

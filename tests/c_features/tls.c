@@ -1,5 +1,4 @@
 // A thread-local variable of the file and of another one.
-// refused -fPIE -fno-pic: thread-local storage by a fixed offset
 extern __thread long far;
 __thread long near = 5;
 static __thread long own = 100;

@@ -1,4 +1,3 @@
-// Storage at a fixed offset from the thread's block is for programs.
-// refused -fPIC -fPIE -fno-pic: thread-local storage by a fixed offset
+// Storage at a fixed distance from the pointer of the thread, on request.
 __thread long value __attribute__((tls_model("initial-exec"))) = 5;
 long feature(void) { return value; }

@@ -1,5 +1,5 @@
 // Thread-local variables that only the file sees: one look-up for all.
-// refused -fPIE -fno-pic: thread-local storage by a fixed offset
+// refused -fPIE -fno-pic: where there is no room
 static __thread int first = 3;
 static __thread long second = 5;
 static __thread char text[] = "thread";

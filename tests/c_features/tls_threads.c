@@ -1,5 +1,4 @@
 // Each thread has its own.
-// refused -fPIE -fno-pic: thread-local storage by a fixed offset
 #include <pthread.h>
 static __thread long own = 7;
 static void *run(void *start) {

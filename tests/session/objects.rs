@@ -422,6 +422,51 @@ fn destructors_of_threads_run_while_the_code_is_there() {
     assert_eq!(ENDED.load(Ordering::Relaxed), 111);
 }
 
+/// Storage in the blocks of all threads: of threads that run when the file is loaded, and of later ones.
+#[test]
+fn thread_local_storage_of_programs_is_in_each_thread_and_given_back() {
+    let source = "__thread long own = 5; static __thread long zero[8]; long use(long x) { zero[3] += x; return own += zero[3]; }";
+    let object = compiled("made.c", source, &["-fPIE", "-c"]);
+    let session = session(Workers::Caller);
+    let made = session.create_dylib("made").unwrap();
+    let (give, take) = std::sync::mpsc::channel::<Dylib>();
+    let running = std::thread::spawn(move || {
+        let made = take.recv().unwrap();
+        (call(&made, "use", 1), call(&made, "use", 2))
+    });
+    let tracker = made.create_tracker(OnDrop::Keep).unwrap();
+    made.tracked_by(&tracker).add_object("made.o", &object).unwrap();
+    assert_eq!((call(&made, "use", 10), call(&made, "use", 10)), (Ok(15), Ok(35)));
+    give.send(made.clone()).unwrap();
+    assert_eq!(running.join().unwrap(), (Ok(6), Ok(9)));
+    let later = made.clone();
+    assert_eq!(std::thread::spawn(move || call(&later, "use", 3)).join().unwrap(), Ok(8));
+    let other = session.create_dylib("other").unwrap();
+    other.add_object("made.o", &object).unwrap();
+    assert_eq!((call(&other, "use", 1), call(&made, "use", 0)), (Ok(6), Ok(55)));
+    other.clear(Dependants::Keep).unwrap();
+    tracker.remove(Dependants::Keep).unwrap();
+    for _ in 0..1000 {
+        let tracker = made.create_tracker(OnDrop::Keep).unwrap();
+        made.tracked_by(&tracker).add_object("made.o", &object).unwrap();
+        assert_eq!(call(&made, "use", 10), Ok(15));
+        tracker.remove(Dependants::Keep).unwrap();
+        session.runtime().free_retired();
+    }
+    // There is room for some hundred bytes more.
+    let large = compiled(
+        "made.c",
+        "__thread long own[4000]; long use(long x) { return own[x] += x; }",
+        &["-fno-pic", "-c"],
+    );
+    made.add_object("large.o", &large).unwrap();
+    let refused = call(&made, "use", 1).unwrap_err();
+    assert!(
+        refused.contains("large.o") && refused.contains("32000 bytes") && refused.contains("-fPIC"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn files_that_are_not_right_are_refused() {
     let object = c("static const char *names[] = {\"a\", \"b\"}; long get(long x) { return names[x][0]; }");

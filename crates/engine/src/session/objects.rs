@@ -10,7 +10,7 @@
 //! with C types (`c_names.rs`), then among the symbols that the run time itself has. So
 //! it is removed, and counted as used, like any other unit. Its finalisers run when it is removed and nothing uses it.
 //!
-//! A weak definition gives way to another one of the dylib, and the unit is linked to that one.
+//! Another definition of the dylib overrides a weak one, and the unit is linked to the other one.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ impl Dylib {
     /// Defines the symbols of an object file of a C or C++ compiler. `name` is how messages and debuggers call it.
     ///
     /// The file is linked when something first needs one of its symbols; its initialisers run then, and its finalisers when it is removed and nothing uses it any more.
-    /// A weak definition gives way to a strong one of the dylib that comes before the file is linked. Files of C++ need the library of C++ in the dylib's link order
+    /// A strong definition that comes to the dylib before the file is linked overrides a weak one of it. Files of C++ need the library of C++ in the dylib's link order
     /// (`add_library("libstdc++.so.6")`), and most files need symbols of the process ([`Dylib::add_process_symbols`]).
     ///
     /// # Errors

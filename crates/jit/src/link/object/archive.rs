@@ -27,7 +27,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Reads the members' names and definitions. A member that is no object file for this machine defines nothing.
+    /// Reads the members' names and definitions. A member that is not an object file for this machine defines nothing.
     pub fn parse(name: &str, bytes: impl Into<Arc<[u8]>>) -> Result<Archive, ObjectFileError> {
         let bytes: Arc<[u8]> = bytes.into();
         let archive = ArchiveFile::parse(&*bytes).map_err(|error| malformed(name, error))?;
@@ -112,7 +112,7 @@ impl Archive {
     }
 }
 
-/// The classes of members that sets with members in common give; by member, without those that are alone.
+/// The classes of members that sets with members in common make up; by member, without the members that are alone.
 fn groups(count: usize, sets: impl Iterator<Item = Vec<usize>>) -> BTreeMap<usize, Arc<[usize]>> {
     /// The first of a member's class, as far as it is known.
     fn first(leads: &mut [usize], mut at: usize) -> usize {

@@ -6,6 +6,7 @@
 //! | call | S, or a stub that jumps there when S is too far |
 //! | slot | G, a word with the address of S |
 //! | pair | module and offset of a thread-local symbol, for `__tls_get_addr`; of the module alone |
+//! | thread offset, thread slot | the distance of a thread-local symbol from the thread's pointer, and a word with it |
 //! | table | the table of slots (`_GLOBAL_OFFSET_TABLE_`) |
 //!
 //! Not done: `R_X86_64_GOTPC32_TLSDESC` and the descriptors of aarch64 (`-mtls-dialect=trad` avoids them).
@@ -60,6 +61,16 @@ pub(super) enum Target {
     Size,
     TlsModule,
     TlsOffset,
+    ThreadOffset,
+    ThreadSlot,
+}
+
+impl Target {
+    /// Whether it is a thread-local symbol.
+    pub(super) fn is_thread_local(self) -> bool {
+        use Target::{Pair, ThreadOffset, ThreadSlot, TlsOffset};
+        matches!(self, Pair | TlsOffset | ThreadOffset | ThreadSlot)
+    }
 }
 
 /// What is subtracted.
@@ -80,9 +91,9 @@ pub(super) enum Base {
 /// How a value is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Write {
-    /// As so many bytes.
+    /// As that number of bytes.
     Bytes(usize, Range),
-    /// aarch64: a number of instructions, in so many bits from bit 0 or 5.
+    /// aarch64: a number of instructions, in `bits` bits from bit `at` on.
     Words { bits: u32, at: u32 },
     /// aarch64: 21 bits in two fields, of the value divided by a power of two.
     Adr { shift: u32, checked: bool },
@@ -132,7 +143,6 @@ const fn form(target: Target, base: Base, write: Write) -> Result<Form, &'static
     Ok(Form { target, base, write })
 }
 
-const STATIC_TLS: &str = "thread-local storage by a fixed offset from the thread's block, which is for programs alone (compile with -fPIC)";
 const DESCRIPTORS: &str = "thread-local storage by descriptors (compile with -mtls-dialect=trad or =gnu)";
 const UNKNOWN: &str = "a relocation that is not done here";
 
@@ -150,7 +160,9 @@ pub(super) fn form_of(machine: Machine, r_type: u32) -> Result<Form, &'static st
 fn x86_64(r_type: u32) -> Result<Form, &'static str> {
     use Base::{Place, Table, Zero};
     use Range::{Any, Either, Signed, Unsigned};
-    use Target::{Call, ModulePair, Pair, Size, Slot, Symbol, TlsModule, TlsOffset};
+    use Target::{
+        Call, ModulePair, Pair, Size, Slot, Symbol, ThreadOffset, ThreadSlot, TlsModule, TlsOffset,
+    };
     use Write::Bytes;
     match r_type {
         elf::R_X86_64_64 => form(Symbol, Zero, Bytes(8, Any)),
@@ -180,7 +192,9 @@ fn x86_64(r_type: u32) -> Result<Form, &'static str> {
         elf::R_X86_64_DTPMOD64 => form(TlsModule, Zero, Bytes(8, Any)),
         elf::R_X86_64_DTPOFF64 => form(TlsOffset, Zero, Bytes(8, Any)),
         elf::R_X86_64_DTPOFF32 => form(TlsOffset, Zero, Bytes(4, Signed)),
-        elf::R_X86_64_TPOFF32 | elf::R_X86_64_TPOFF64 | elf::R_X86_64_GOTTPOFF => Err(STATIC_TLS),
+        elf::R_X86_64_TPOFF32 => form(ThreadOffset, Zero, Bytes(4, Signed)),
+        elf::R_X86_64_TPOFF64 => form(ThreadOffset, Zero, Bytes(8, Any)),
+        elf::R_X86_64_GOTTPOFF => form(ThreadSlot, Place, Bytes(4, Signed)),
         elf::R_X86_64_GOTPC32_TLSDESC | elf::R_X86_64_TLSDESC_CALL => Err(DESCRIPTORS),
         _ => Err(UNKNOWN),
     }
@@ -189,7 +203,7 @@ fn x86_64(r_type: u32) -> Result<Form, &'static str> {
 fn aarch64(r_type: u32) -> Result<Form, &'static str> {
     use Base::{Page, Place, Table, TablePage, Zero};
     use Range::{Any, Either, Signed, Unsigned};
-    use Target::{Call, ModulePair, Pair, Slot, Symbol, TlsOffset};
+    use Target::{Call, ModulePair, Pair, Slot, Symbol, ThreadOffset, ThreadSlot, TlsOffset};
     use Write::{Adr, Bytes, High12, Low, Low15, Move, Words};
     let page = Adr { shift: 12, checked: true };
     let mov = |group, range| Move { group, range };
@@ -252,9 +266,22 @@ fn aarch64(r_type: u32) -> Result<Form, &'static str> {
         elf::R_AARCH64_TLSLD_LDST16_DTPREL_LO12_NC => form(TlsOffset, Zero, Low { low: 1 }),
         elf::R_AARCH64_TLSLD_LDST32_DTPREL_LO12_NC => form(TlsOffset, Zero, Low { low: 2 }),
         elf::R_AARCH64_TLSLD_LDST64_DTPREL_LO12_NC => form(TlsOffset, Zero, Low { low: 3 }),
-        elf::R_AARCH64_TLSIE_MOVW_GOTTPREL_G1..=elf::R_AARCH64_TLSLE_LDST64_TPREL_LO12_NC
-        | elf::R_AARCH64_TLSLE_LDST128_TPREL_LO12
-        | elf::R_AARCH64_TLSLE_LDST128_TPREL_LO12_NC => Err(STATIC_TLS),
+        elf::R_AARCH64_TLSIE_ADR_GOTTPREL_PAGE21 => form(ThreadSlot, Page, page),
+        elf::R_AARCH64_TLSIE_LD64_GOTTPREL_LO12_NC => form(ThreadSlot, Zero, Low { low: 3 }),
+        elf::R_AARCH64_TLSIE_LD_GOTTPREL_PREL19 => form(ThreadSlot, Place, Words { bits: 19, at: 5 }),
+        elf::R_AARCH64_TLSLE_MOVW_TPREL_G2 => form(ThreadOffset, Zero, mov(2, Signed)),
+        elf::R_AARCH64_TLSLE_MOVW_TPREL_G1 => form(ThreadOffset, Zero, mov(1, Signed)),
+        elf::R_AARCH64_TLSLE_MOVW_TPREL_G1_NC => form(ThreadOffset, Zero, mov(1, Any)),
+        elf::R_AARCH64_TLSLE_MOVW_TPREL_G0 => form(ThreadOffset, Zero, mov(0, Signed)),
+        elf::R_AARCH64_TLSLE_MOVW_TPREL_G0_NC => form(ThreadOffset, Zero, mov(0, Any)),
+        elf::R_AARCH64_TLSLE_ADD_TPREL_HI12 => form(ThreadOffset, Zero, High12),
+        elf::R_AARCH64_TLSLE_ADD_TPREL_LO12_NC | elf::R_AARCH64_TLSLE_LDST8_TPREL_LO12_NC => {
+            form(ThreadOffset, Zero, Low { low: 0 })
+        }
+        elf::R_AARCH64_TLSLE_LDST16_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 1 }),
+        elf::R_AARCH64_TLSLE_LDST32_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 2 }),
+        elf::R_AARCH64_TLSLE_LDST64_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 3 }),
+        elf::R_AARCH64_TLSLE_LDST128_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 4 }),
         elf::R_AARCH64_TLSDESC_LD_PREL19..=elf::R_AARCH64_TLSDESC_CALL => Err(DESCRIPTORS),
         _ => Err(UNKNOWN),
     }
@@ -408,10 +435,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_programs_alone_is_refused_with_a_reason() {
+    fn what_is_not_done_is_refused_with_a_reason() {
         let refused = |machine, r_type| form_of(machine, r_type).unwrap_err();
-        assert!(refused(Machine::X86_64, elf::R_X86_64_TPOFF32).contains("-fPIC"));
-        assert!(refused(Machine::Aarch64, elf::R_AARCH64_TLSLE_ADD_TPREL_HI12).contains("-fPIC"));
+        assert!(refused(Machine::X86_64, elf::R_X86_64_TLSDESC_CALL).contains("-mtls-dialect"));
         assert!(refused(Machine::Aarch64, elf::R_AARCH64_TLSDESC_CALL).contains("-mtls-dialect"));
         assert!(refused(Machine::X86_64, 250).contains("not done"));
     }

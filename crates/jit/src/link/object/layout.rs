@@ -81,6 +81,8 @@ pub(super) enum Slot<'a> {
     Address { member: usize, symbol: usize, key: Key<'a>, addend: i64 },
     /// Module and offset.
     Pair { member: usize, symbol: usize, addend: i64 },
+    /// The distance from the thread's pointer.
+    Thread { member: usize, symbol: usize, addend: i64 },
     /// The module, and 0.
     Module,
 }
@@ -106,6 +108,7 @@ pub(super) fn slot<'a>(
             Some((Slot::Address { member, symbol, key, addend: inner }, outer))
         }
         Target::Pair => Some((Slot::Pair { member, symbol, addend: inner }, outer)),
+        Target::ThreadSlot => Some((Slot::Thread { member, symbol, addend: inner }, outer)),
         Target::ModulePair => Some((Slot::Module, outer)),
         _ => None,
     }
@@ -139,6 +142,8 @@ pub(super) struct Layout<'a> {
     pub(super) slots: BTreeMap<Slot<'a>, usize>,
     pub(super) tls: TlsLayout,
     pub(super) unwind: Option<usize>,
+    /// The first file whose thread-local storage has to be at a fixed distance from the thread's pointer.
+    pub(super) static_tls: Option<&'a str>,
     /// The first file with absolute addresses of 32 bits.
     pub(super) low: Option<&'a str>,
     /// The imported data that has to be in reach, with the file that says so.
@@ -243,7 +248,8 @@ impl<'a> Layout<'a> {
         if let Some((slot, _)) = slot(file.machine, member, reloc, key)
             && !self.slots.contains_key(&slot)
         {
-            let size = if matches!(slot, Slot::Address { .. }) { WORD } else { 2 * WORD };
+            let is_pair = matches!(slot, Slot::Pair { .. } | Slot::Module);
+            let size = if is_pair { 2 * WORD } else { WORD };
             let at = put(&mut self.sizes.read_only, size, WORD)?;
             self.slots.insert(slot, at);
         }
@@ -251,6 +257,9 @@ impl<'a> Layout<'a> {
             self.low.get_or_insert(&file.name);
         }
         let form = reloc.form;
+        if matches!(form.target, Target::ThreadOffset | Target::ThreadSlot) {
+            self.static_tls.get_or_insert(&file.name);
+        }
         match meaning {
             Meaning::Own { row, .. } if row.ty == Type::Indirect => self.put_chosen(key),
             Meaning::Import(name) if form.is_near() || form.is_low() => {

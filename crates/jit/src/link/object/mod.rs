@@ -14,7 +14,8 @@
 //! | `layout.rs` | where sections, slots and stubs go |
 //! | `place.rs` | addresses of symbols, and bytes in memory |
 //! | `start.rs` | functions that choose functions, initialisers, finalisers, unwind tables |
-//! | `tls.rs` | thread-local storage |
+//! | `tls.rs` | thread-local storage by look-up |
+//! | `static_tls.rs` | thread-local storage at a fixed distance from the thread's pointer |
 //!
 //! Files that are linked together are one unit, in pages of its own, with one table of slots. It is placed where its relative references reach: in code memory, near the
 //! library whose data it names, or in the lowest 2 GiB if it has absolute addresses of 32 bits (code that is compiled with `-fno-pic`).
@@ -28,7 +29,7 @@
 //! | hidden, internal | seen by code of the same dylib only; a strong one is its unit's own if there are several |
 //! | of a COMDAT group | of the first group with the name; later ones are left out |
 //! | chosen at run time (`ifunc`) | a stub, whose destination is chosen when the unit starts |
-//! | thread-local | by `__tls_get_addr` (compiled with `-fPIC`), within the unit |
+//! | thread-local | by `__tls_get_addr` (compiled with `-fPIC`), or by a fixed distance, as long as the system's loader has room; within the unit |
 //! | function of the process, out of reach | a stub; its address is the same everywhere in the unit |
 //! | constant of a library, for code with absolute addresses of 32 bits | a copy |
 //! | other data of the process, out of reach | refused |
@@ -48,6 +49,7 @@ mod layout;
 mod place;
 mod read;
 mod start;
+mod static_tls;
 mod tls;
 
 use std::collections::btree_map::Entry;
@@ -91,7 +93,7 @@ impl Defined {
     }
 }
 
-/// A symbol that object files give to others.
+/// A symbol that object files offer to others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Given<'a> {
     /// Its name.
@@ -214,7 +216,7 @@ impl ObjectFile {
             let member = &self.members[number];
             for reloc in &section.relocs {
                 let name = &member.symbols[reloc.symbol].name;
-                let is_tls = matches!(reloc.form.target, Target::Pair | Target::TlsOffset);
+                let is_tls = reloc.form.target.is_thread_local();
                 match self.meaning(number, reloc.symbol, overridden) {
                     Meaning::Import(name) if is_tls => {
                         let what = format!("the thread-local symbol `{name}` of another file");
@@ -262,7 +264,7 @@ impl ObjectFile {
         }
     }
 
-    /// Where a reference of a member to its symbol leads. `overridden` are names whose definition here gives way to another one.
+    /// Where a reference of a member to its symbol leads. `overridden` are names for which another definition is taken than the one here.
     fn meaning<'a>(&'a self, member: usize, symbol: usize, overridden: &BTreeSet<String>) -> Meaning<'a> {
         let row = &self.members[member].symbols[symbol];
         if !row.is_global {
@@ -308,7 +310,7 @@ impl ObjectFile {
         }
     }
 
-    /// The symbols that it gives to others.
+    /// The symbols that it offers to others.
     pub fn defined(&self) -> impl Iterator<Item = Given<'_>> {
         self.given().map(|(name, defined)| {
             let gives_way = defined.strength != Strength::Strong || defined.is_hidden;

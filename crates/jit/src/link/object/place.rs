@@ -12,7 +12,7 @@ use super::forms::{self, Base, Machine, Target};
 use super::layout::{Imported, Imports, Key, Layout, Slot, Stub, slot};
 use super::read::{At, Kind, Reloc, Section, Strength, Type};
 use super::start::{self, Plan, Started};
-use super::tls::{self, Module, Template};
+use super::tls::{self, Registered, Template};
 use super::{Meaning, ObjectFile, Provided};
 use crate::debug::code_map::{CodeUnit, PlacedFunction};
 use crate::engine::Jit;
@@ -49,8 +49,8 @@ impl Jit {
         let allowed = allowed(&layout, &imported)?;
         let draft = self.draft_within(layout.sizes, &allowed)?.ok_or_else(|| nowhere(&layout))?;
         let bases = Part::ALL.map(|part| draft.addresses(part).start);
-        let mut unit = Unit { object, overridden, layout, imported, bases, tls: None };
-        unit.register_tls(draft.addresses(Part::ReadOnly).start);
+        let mut unit = Unit { object, overridden, layout, imported, bases, tls: None, thread_offset: 0 };
+        unit.register_tls()?;
         self.fill(unit, draft, owners)
     }
 
@@ -62,18 +62,16 @@ impl Jit {
         owners: Vec<Arc<LoadedUnit>>,
     ) -> Result<LoadedObject, LinkError> {
         unit.write(&mut draft)?;
-        if let (Some(module), Some(template)) = (&unit.tls, unit.template()?) {
-            module.fill(template);
-        }
         let plan = unit.plan()?;
         let code = unit.describe(&draft);
         let symbols = unit.symbols();
         let tls = unit.tls.take();
+        let module = tls.as_ref().map(|registered| registered.module());
         let run = draft.seal()?;
-        let started = Box::new(Started::new(plan, tls.clone()));
+        let started = Box::new(Started::new(plan, tls));
         let entry = self.code_map().enter(code);
         let loaded = Arc::new(LoadedUnit::of_object(entry, Memory::Run(run), owners, started));
-        if let Some(module) = tls {
+        if let Some(module) = module {
             let unit: Arc<dyn Any + Send + Sync> = loaded.clone();
             module.belong_to(&unit);
         }
@@ -173,15 +171,32 @@ struct Unit<'a> {
     imported: Imports<'a>,
     /// By part.
     bases: [usize; 3],
-    tls: Option<Arc<Module>>,
+    tls: Option<Registered>,
+    /// The distance of static thread-local storage from the thread's pointer.
+    thread_offset: isize,
 }
 
 impl<'a> Unit<'a> {
-    fn register_tls(&mut self, read_only: usize) {
+    fn register_tls(&mut self) -> Result<(), LinkError> {
         let needs_exits = tls::EXITS.iter().any(|name| self.imported.contains_key(name));
         let is_needed =
             needs_exits || self.layout.tls.size > 0 || self.layout.slots.contains_key(&Slot::Module);
-        self.tls = is_needed.then(|| tls::register(read_only + self.layout.table));
+        if !is_needed {
+            return Ok(());
+        }
+        let registered = tls::register(self.table());
+        let module = registered.module();
+        self.tls = Some(registered);
+        let Some(template) = self.template()? else { return Ok(()) };
+        if let Some(file) = self.layout.static_tls {
+            let (bytes, align) = (template.bytes.len(), template.align);
+            self.thread_offset = module.fix(&template).ok_or_else(|| {
+                let what = format!("{bytes} bytes of thread-local storage, aligned to {align}, in the block of each thread, where there is no room (compile with -fPIC)");
+                unsupported(file, what)
+            })?;
+        }
+        module.fill(template);
+        Ok(())
     }
 
     fn at(&self, part: Part, offset: usize) -> usize {
@@ -248,6 +263,11 @@ impl<'a> Unit<'a> {
         Some(self.layout.tls.offsets.get(&(member, index))? + offset as usize)
     }
 
+    /// The distance of a thread-local symbol from the thread's pointer.
+    fn thread_offset_of(&self, meaning: Meaning<'a>) -> Option<usize> {
+        Some(self.tls_offset(meaning)?.wrapping_add_signed(self.thread_offset))
+    }
+
     /// Fills in the places of a section that is at `address`. References to what is left out become 0, which ends no entry of an unwind table.
     fn relocate(
         &self,
@@ -289,7 +309,7 @@ impl<'a> Unit<'a> {
         match reloc.form.target {
             Target::Symbol => [self.address(meaning).map(plus), None],
             Target::Call => [self.address(meaning).map(plus), self.stub(key).map(|(stub, _)| plus(stub))],
-            Target::Slot | Target::Pair | Target::ModulePair => {
+            Target::Slot | Target::Pair | Target::ModulePair | Target::ThreadSlot => {
                 let found = slot(machine, member, reloc, key).and_then(|(slot, addend)| {
                     let at = self.at(Part::ReadOnly, *self.layout.slots.get(&slot)?);
                     Some(at.wrapping_add_signed(addend as isize))
@@ -302,8 +322,9 @@ impl<'a> Unit<'a> {
                 let row = if let Meaning::Own { row, .. } = meaning { row } else { row };
                 [Some(plus(row.size as usize)), None]
             }
-            Target::TlsModule => [self.tls.as_ref().map(|module| module.id()), None],
+            Target::TlsModule => [self.tls.as_ref().map(Registered::id), None],
             Target::TlsOffset => [self.tls_offset(meaning).map(plus), None],
+            Target::ThreadOffset => [self.thread_offset_of(meaning).map(plus), None],
         }
     }
 
@@ -352,7 +373,7 @@ impl<'a> Unit<'a> {
 
     /// The words of a slot.
     fn words_of(&self, slot: Slot<'a>) -> Vec<u8> {
-        let module = || self.tls.as_ref().map_or(0, |module| module.id());
+        let module = || self.tls.as_ref().map_or(0, Registered::id);
         let meaning = |member, symbol| self.object.meaning(member, symbol, self.overridden);
         let (first, second) = match slot {
             Slot::Address { member, symbol, addend, .. } => {
@@ -362,6 +383,10 @@ impl<'a> Unit<'a> {
             Slot::Pair { member, symbol, addend } => {
                 let offset = self.tls_offset(meaning(member, symbol)).unwrap_or(0);
                 (module(), Some(offset.wrapping_add_signed(addend as isize)))
+            }
+            Slot::Thread { member, symbol, addend } => {
+                let offset = self.thread_offset_of(meaning(member, symbol)).unwrap_or(0);
+                (offset.wrapping_add_signed(addend as isize), None)
             }
             Slot::Module => (module(), Some(0)),
         };

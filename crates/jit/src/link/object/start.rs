@@ -9,11 +9,11 @@
 //! `atexit` and no finalisers.
 
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use brolga_runtime::Doors;
 
-use super::tls::{self, Module};
+use super::tls::{self, Registered};
 use crate::link::linker::Start;
 
 /// Addresses in the unit.
@@ -32,12 +32,12 @@ pub(super) struct Plan {
 /// A unit's start and end. When it is dropped the unit ends, if it was started; the code has to be there still, and what it calls.
 pub(crate) struct Started {
     plan: Plan,
-    tls: Option<Arc<Module>>,
+    tls: Option<Registered>,
     started: OnceLock<()>,
 }
 
 impl Started {
-    pub(super) fn new(plan: Plan, tls: Option<Arc<Module>>) -> Started {
+    pub(super) fn new(plan: Plan, tls: Option<Registered>) -> Started {
         Started { plan, tls, started: OnceLock::new() }
     }
 }
@@ -67,7 +67,7 @@ impl Drop for Started {
         let Plan { fini, handle, unwind, .. } = &self.plan;
         if self.started.get().is_some() {
             if let Some(module) = &self.tls {
-                tls::run_exits_of(module);
+                tls::run_exits_of(&module.module());
             }
             // SAFETY: the code was started under the promise, and is there until this is done.
             unsafe {
@@ -79,9 +79,6 @@ impl Drop for Started {
                     system::deregister(*table);
                 }
             }
-        }
-        if let Some(module) = &self.tls {
-            tls::remove(module);
         }
     }
 }

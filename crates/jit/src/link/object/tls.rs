@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A block is made when a thread first needs it. It goes with its thread or with its module, whichever ends first. Destructors (`__cxa_thread_atexit`) run at the end of their thread, which keeps the
-//! code for them; at the end of the module those of the thread that ends it run, and those of other threads do not. The end of the process is not the end of its main thread here.
+//! code for them; at the end of the module the destructors of the thread that ends it run, and none of other threads. The end of the process is not the end of its main thread here.
 //!
 //! **Locks**: the table of modules, then blocks of a module; nothing of the code is called under them.
 
@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+
+use super::static_tls::StaticTls;
 
 /// The names by which code registers destructors.
 pub(super) const EXITS: [&str; 2] = ["__cxa_thread_atexit", "__cxa_thread_atexit_impl"];
@@ -46,6 +48,8 @@ pub(super) struct Module {
     template: OnceLock<Template>,
     /// What keeps the code in memory.
     unit: OnceLock<Weak<dyn Any + Send + Sync>>,
+    /// Where it is at a fixed distance from the thread's pointer.
+    fixed: OnceLock<StaticTls>,
     /// By thread.
     blocks: Mutex<BTreeMap<usize, Block>>,
 }
@@ -74,21 +78,38 @@ struct Modules {
 
 static MODULES: RwLock<Modules> = RwLock::new(Modules { last: 0, by_id: BTreeMap::new() });
 
-/// Enters a module, whose template is not known yet.
-pub(super) fn register(handle: usize) -> Arc<Module> {
-    let mut modules = MODULES.write().unwrap_or_else(PoisonError::into_inner);
-    modules.last += 1;
-    let (template, unit) = (OnceLock::new(), OnceLock::new());
-    let module = Arc::new(Module { id: modules.last, handle, template, unit, blocks: Mutex::default() });
-    modules.by_id.insert(module.id, module.clone());
-    module
+/// Keeps a module entered.
+pub(super) struct Registered(Arc<Module>);
+
+impl Registered {
+    pub(super) fn module(&self) -> Arc<Module> {
+        self.0.clone()
+    }
+
+    /// The number by which code names it.
+    pub(super) fn id(&self) -> usize {
+        self.0.id
+    }
 }
 
 /// Takes a module out, with the blocks of all threads.
-pub(super) fn remove(module: &Module) {
-    let gone = MODULES.write().unwrap_or_else(PoisonError::into_inner).by_id.remove(&module.id);
-    let blocks = std::mem::take(&mut *module.lock());
-    drop((gone, blocks));
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let gone = MODULES.write().unwrap_or_else(PoisonError::into_inner).by_id.remove(&self.0.id);
+        let blocks = std::mem::take(&mut *self.0.lock());
+        drop((gone, blocks));
+    }
+}
+
+/// Enters a module, whose template is not known yet.
+pub(super) fn register(handle: usize) -> Registered {
+    let mut modules = MODULES.write().unwrap_or_else(PoisonError::into_inner);
+    modules.last += 1;
+    let (template, unit, fixed) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+    let module =
+        Arc::new(Module { id: modules.last, handle, template, unit, fixed, blocks: Mutex::default() });
+    modules.by_id.insert(module.id, module.clone());
+    Registered(module)
 }
 
 fn find(is: impl Fn(&Module) -> bool) -> Option<Arc<Module>> {
@@ -101,12 +122,14 @@ fn by_id(id: usize) -> Option<Arc<Module>> {
 }
 
 impl Module {
-    pub(super) fn id(&self) -> usize {
-        self.id
-    }
-
     pub(super) fn fill(&self, template: Template) {
         let _already = self.template.set(template);
+    }
+
+    /// Puts it at a fixed distance from the thread's pointer, and returns that; nothing if there is no room.
+    pub(super) fn fix(&self, template: &Template) -> Option<isize> {
+        let fixed = StaticTls::new(&template.bytes, template.align)?;
+        Some(self.fixed.get_or_init(|| fixed).offset())
     }
 
     pub(super) fn belong_to(&self, unit: &Arc<dyn Any + Send + Sync>) {
@@ -117,8 +140,11 @@ impl Module {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new block for a thread.
+    /// The block of this thread, which has none yet.
     fn block(&self, thread: usize) -> Option<NonNull<u8>> {
+        if let Some(fixed) = self.fixed.get() {
+            return NonNull::new(std::ptr::with_exposed_provenance_mut(fixed.address()));
+        }
         let empty = Template { bytes: Box::default(), align: 1 };
         let Template { bytes, align } = self.template.get().unwrap_or(&empty);
         let layout = Layout::from_size_align(bytes.len().max(1), (*align).max(1)).ok()?;
