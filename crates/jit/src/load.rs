@@ -25,11 +25,10 @@ use brolga_runtime::{FrameMapsInForce, Runtime};
 
 use crate::cell::{CellOwner, IndirectCell};
 use crate::engine::Jit;
-use crate::link::foreign::Foreign;
+use crate::link::foreign::{Foreign, Outside};
 use crate::link::globals::Globals;
 use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 use crate::link::maps;
-use crate::program::Outside;
 use crate::tiering::profile::Cells;
 use crate::unit::types::Types;
 use crate::unit::{Contents, MethodKeeper, Unit};

@@ -34,7 +34,7 @@ use brolga_runtime::objects::{CodeEntry, MethodTable};
 use crate::cell::{CellOwner, FindCell, IndirectCell, NoCell};
 use crate::engine::Jit;
 use crate::entry::trampoline::EntryError;
-use crate::link::foreign::Foreign;
+use crate::link::foreign::{Foreign, Outside};
 use crate::link::globals::Globals;
 use crate::link::linker::{DataObject, LinkError, LinkUnit};
 use crate::load::Program;
@@ -53,16 +53,6 @@ pub struct Source<'a> {
     /// Its type at typed calls; `None` for a function that is only called by others. The symbol in it is not looked at:
     /// the function's own name is the linked one.
     pub ty: Option<Arc<FunctionType>>,
-}
-
-/// Where code finds C symbols that it is not linked to by [`Linkage::foreign`].
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Outside {
-    /// In the process.
-    #[default]
-    Process,
-    /// Among those that the run time itself has, and the embedder has given it.
-    Given,
 }
 
 /// The links of a unit beside the runtime.

@@ -54,3 +54,13 @@ impl Foreign {
         Import { address: self.address, owner: self.object.as_ref().map(|object| object.unit.clone()) }
     }
 }
+
+/// Where code finds C symbols that it is not linked to by [`Linkage::foreign`](crate::Linkage::foreign).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Outside {
+    /// In the process.
+    #[default]
+    Process,
+    /// Among those that the run time itself has, and the embedder has given it.
+    Given,
+}

@@ -22,11 +22,12 @@ use brolga_runtime::FrameMaps;
 use brolga_runtime::objects::MethodTable;
 
 use crate::engine::Jit;
+use crate::link::foreign::Outside;
 use crate::link::globals::Globals;
 use crate::link::image_code::ImageCode;
 use crate::link::linker::LinkError;
 use crate::load::Program;
-use crate::program::{BuildError, Outside};
+use crate::program::BuildError;
 use crate::unit::Unit;
 use crate::unit::types::{ImageTypes, Types};
 
