@@ -25,15 +25,15 @@ for file in tests/c_features/*; do
         # What is refused on x86-64 has reasons that differ here.
         if grep -E '^// refused' "$file" | grep -q -- "$model"; then continue; fi
         # Room in the blocks of threads takes a file in memory, which the emulation has not.
-        if [[ $name == *tls* || $name == *thread_local* ]] && [ "$model" != -fPIC ]; then continue; fi
+        if [[ $name == *tls* || $name == *thread_local* ]] && [ "$model" != -fPIC ] || [[ $name == tls_initial* ]]; then continue; fi
         for level in -O0 -O2; do
             folder=$OUT/prepared/$name$model$level
             mkdir -p "$folder"
             awk -v folder="$folder" -v first="$folder/$name" 'BEGIN { out = first } /^\/\/\/\/ / { out = folder "/" $2; next } { print > out }' "$file"
             for source in "$folder"/*.c*; do
-                # Options are words.
+                # Functions for atomic operations are hidden in the compiler's archive. Options are words.
                 # shellcheck disable=SC2086
-                "$compiler" -w "$model" "$level" -mtls-dialect=trad $flags -c "$source" -o "$source.o"
+                "$compiler" -w "$model" "$level" -mtls-dialect=trad -mno-outline-atomics $flags -c "$source" -o "$source.o"
             done
             kind=-pie
             [ "$model" = -fno-pic ] && kind=-no-pie
