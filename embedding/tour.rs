@@ -15,8 +15,7 @@
 
 use std::error::Error;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brolga::ir::build::Builder;
 use brolga::ir::intrinsic::Intrinsic;
@@ -114,10 +113,10 @@ fn tour() -> Done<Vec<String>> {
     let mut lines = Vec::new();
 
     // All programs come by here before they are defined.
-    let seen = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::new(Mutex::new(0));
     let count = seen.clone();
     session.transform(move |_, module| {
-        count.fetch_add(module.func_count(), Ordering::Relaxed);
+        *count.lock().unwrap_or_else(PoisonError::into_inner) += module.func_count();
         Ok(module)
     });
 
@@ -141,7 +140,7 @@ fn tour() -> Done<Vec<String>> {
     let tracker = main.create_tracker(OnDrop::Keep)?;
     main.tracked_by(&tracker).define(main.read("calls_c.jlir", CALLS_C.as_bytes())?)?;
     lines.push(format!("through_c(5) = {}", main.func::<(i64,), i64>("through_c")?.call((5,))?));
-    lines.push(format!("functions transformed: {}", seen.load(Ordering::Relaxed)));
+    lines.push(format!("functions transformed: {}", seen.lock().unwrap_or_else(PoisonError::into_inner)));
 
     // What is used is not removed, unless it is asked for.
     let refused = objects.clear(Dependants::Deny).err().map(|error| error.to_string());

@@ -5,8 +5,8 @@
 //! functions of Julia's run time that are here (`c_functions.rs`). Opened libraries stay open as long as the runtime, because compiled code holds
 //! addresses in them.
 //!
-//! **What is given.** Programs of an engine, and images, may name any symbol of the process and any library. Programs of a session find what their dylibs have ([`Foreign::given`]): without a
-//! definition there they may name what the embedder's table and the run time have. The rule is here, so it holds for linked code, for symbols that are looked up by the first call, and for
+//! **What is given.** Programs of an engine, and images, may name any symbol of the process and any library. Programs of a session find what their dylibs have; without a
+//! definition there they may name what the embedder's table and the run time have, and those functions of C that only compute ([`Foreign::given`]). The rule is here, so it holds for linked code, for symbols that are looked up by the first call, and for
 //! members of archives.
 
 use std::collections::BTreeMap;
@@ -47,6 +47,9 @@ pub enum ForeignError {
         reason: String,
     },
 }
+
+/// C's functions that touch the memory of their arguments and nothing else, as far as Julia's library calls them.
+const MEMORY: [&str; 7] = ["memchr", "memcmp", "memcpy", "memmove", "memrchr", "memset", "strlen"];
 
 #[cfg(target_os = "linux")]
 const MATHEMATICS: Option<&str> = Some("libm.so.6");
@@ -92,13 +95,17 @@ impl Foreign {
         found.ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
     }
 
-    /// The address of a C symbol that the embedder's table or the run time itself has.
+    /// The address of a C symbol that any program may name: one of the embedder's table or of the run time itself, a function of C's mathematics library, or one of C's functions on
+    /// memory, which Julia's library calls.
     ///
     /// # Errors
-    /// They do not have it.
+    /// It is none of these.
     pub fn given(&self, name: &str) -> Result<usize, ForeignError> {
         let own = || crate::c_functions::mathematics(name).or_else(|| crate::c_functions::find(name));
+        let on_memory = || MEMORY.contains(&name).then(|| in_process(name))?;
+        let mathematics = || MATHEMATICS.and_then(|library| self.in_library(library, name).ok().flatten());
         let found = self.defined(name).or_else(|| own().map(<*const ()>::expose_provenance));
+        let found = found.or_else(on_memory).or_else(mathematics);
         found.ok_or_else(|| ForeignError::NotGiven { name: name.into() })
     }
 
@@ -191,11 +198,13 @@ mod tests {
     #[test]
     fn what_is_not_given_is_not_found() {
         let foreign = Foreign::default();
-        for name in ["labs", "system", "strlen"] {
+        for name in ["labs", "system", "malloc"] {
             assert!(matches!(foreign.given(name), Err(ForeignError::NotGiven { .. })), "{name}");
         }
         // Functions of the run time itself are no symbols of the process.
-        assert!(foreign.given("utf8proc_category").is_ok() && foreign.given("cos").is_ok());
+        for name in ["utf8proc_category", "cos", "frexp", "asinh", "memmove"] {
+            assert!(foreign.given(name).is_ok(), "{name}");
+        }
     }
 
     #[cfg(target_os = "linux")]

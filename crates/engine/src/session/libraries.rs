@@ -81,8 +81,8 @@ impl Dylib {
     }
 
     /// Finds C symbols of the process that the filter accepts, for programs that see this dylib. Without such a filter in its link order a program finds none: without a definition it
-    /// may call the functions that the run time itself has, those of C's mathematics library among them, and what the embedder has given the run time
-    /// ([`Foreign::define`](brolga_runtime::Foreign::define)).
+    /// may call the functions that the run time itself has, C's mathematics and its functions on memory (`memmove` and others), and what the embedder has given the run time
+    /// ([`Foreign::given`](brolga_runtime::Foreign::given)).
     ///
     /// # Errors
     /// The dylib is closed.

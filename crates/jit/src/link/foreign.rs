@@ -61,6 +61,6 @@ pub enum Outside {
     /// In the process.
     #[default]
     Process,
-    /// Among those that the run time itself has, and the embedder has given it.
+    /// Among those that any program may name ([`Foreign::given`](brolga_runtime::Foreign::given)).
     Given,
 }
