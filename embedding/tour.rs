@@ -149,8 +149,8 @@ fn tour() -> Done<Vec<String>> {
     objects.clear(Dependants::Deny)?;
     lines.push(format!("`through_c` is there: {}", main.function("through_c").is_ok()));
 
-    let of_main =
-        session.dump().lines().filter(|line| line.contains("poly")).map(str::trim).collect::<String>();
+    let dump = session.dump();
+    let of_main = dump.lines().map(str::trim).find(|line| line.starts_with("poly")).unwrap_or_default();
     lines.push(of_main.split_whitespace().collect::<Vec<_>>().join(" "));
     session.end();
     Ok(lines)

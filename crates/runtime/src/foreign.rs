@@ -103,7 +103,7 @@ impl Foreign {
     pub fn given(&self, name: &str) -> Result<usize, ForeignError> {
         let own = || crate::c_functions::mathematics(name).or_else(|| crate::c_functions::find(name));
         let on_memory = || MEMORY.contains(&name).then(|| in_process(name))?;
-        let mathematics = || MATHEMATICS.and_then(|library| self.in_library(library, name).ok().flatten());
+        let mathematics = || self.in_mathematics(name);
         let found = self.defined(name).or_else(|| own().map(<*const ()>::expose_provenance));
         let found = found.or_else(on_memory).or_else(mathematics);
         found.ok_or_else(|| ForeignError::NotGiven { name: name.into() })
@@ -111,6 +111,20 @@ impl Foreign {
 
     fn defined(&self, name: &str) -> Option<usize> {
         self.defined.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    /// The address of a function of C's mathematics library. The system searches the libraries that this one needs as well, so where the function is is compared with where `cos` is.
+    #[cfg(target_os = "linux")]
+    fn in_mathematics(&self, name: &str) -> Option<usize> {
+        let library = MATHEMATICS?;
+        let find = |name| self.in_library(library, name).ok().flatten();
+        let (found, cosine) = (find(name)?, find("cos")?);
+        (base_of(found)? == base_of(cosine)?).then_some(found)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn in_mathematics(&self, _name: &str) -> Option<usize> {
+        None
     }
 
     fn of_library(&self, library: &str, name: &str) -> Result<usize, ForeignError> {
@@ -154,6 +168,16 @@ fn in_process(name: &str) -> Option<usize> {
 fn in_process(name: &str) -> Option<usize> {
     let this = libloading::os::windows::Library::this().ok()?;
     address_in(&this.into(), name)
+}
+
+/// Where the file begins that an address is in.
+#[cfg(target_os = "linux")]
+fn base_of(address: usize) -> Option<usize> {
+    // SAFETY: all zeros are a value of this struct of pointers.
+    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the system only compares the address with those of its files, and writes to the struct.
+    let is_found = unsafe { libc::dladdr(std::ptr::without_provenance(address), &mut found) } != 0;
+    is_found.then(|| found.dli_fbase.addr())
 }
 
 fn address_in(library: &Library, name: &str) -> Option<usize> {
