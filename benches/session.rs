@@ -187,6 +187,7 @@ fn tiers_of_examples() -> (Duration, Duration) {
     let time = |file: &Path, is_tiered: bool| {
         let session = Session::new(options(), Workers::Caller).expect("a session");
         let main = session.create_dylib("main").expect("a dylib");
+        main.add_process_symbols(|_| true).expect("it is open");
         let text = fs::read(file).expect("an example");
         let module = Program::read("example", &text).expect("well-formed");
         let symbols: Vec<String> =

@@ -52,8 +52,17 @@ pub(crate) struct Cells {
 
 #[derive(Default)]
 struct State {
-    owners: BTreeMap<usize, (Label, Weak<CellOwner>)>,
+    owners: BTreeMap<usize, Known>,
     orphans: BTreeMap<usize, Orphan>,
+}
+
+/// A cell that the tables lead to.
+struct Known {
+    /// Its function.
+    label: Label,
+    /// The symbol of its body, if it is eager.
+    body: Option<Symbol>,
+    owner: Weak<CellOwner>,
 }
 
 /// A cell that no table leads to any more.
@@ -70,14 +79,26 @@ impl Cells {
     /// The owner of the cell with this identity, if the cell belongs to the function with this label.
     pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<CellOwner>> {
         let state = lock(&self.state);
-        let (of, owner) = state.owners.get(&identity)?;
-        (*of == label).then(|| owner.upgrade())?
+        let known = state.owners.get(&identity)?;
+        (known.label == label).then(|| known.owner.upgrade())?
+    }
+
+    /// As [`Cells::owner`], if the function is eager and this is its body.
+    pub(crate) fn owner_of_body(
+        &self,
+        label: Label,
+        body: Symbol,
+        identity: usize,
+    ) -> Option<Arc<CellOwner>> {
+        let state = lock(&self.state);
+        let known = state.owners.get(&identity)?;
+        (known.label == label && known.body == Some(body)).then(|| known.owner.upgrade())?
     }
 
     /// All cells that the tables lead to, in the order of their names.
     pub(crate) fn all(&self) -> Vec<(Label, Arc<CellOwner>)> {
         let state = lock(&self.state);
-        let there = state.owners.values().filter_map(|(label, owner)| Some((*label, owner.upgrade()?)));
+        let there = state.owners.values().filter_map(|known| Some((known.label, known.owner.upgrade()?)));
         let mut there: Vec<(Label, Arc<CellOwner>)> = there.collect();
         drop(state);
         there.sort_by_key(|(label, _)| *label);
@@ -91,8 +112,9 @@ impl Cells {
         owner: Arc<CellOwner>,
         body: Option<Symbol>,
     ) -> Entered {
+        let known = Known { label, body, owner: Arc::downgrade(&owner) };
+        lock(&self.state).owners.insert(owner.identity(), known);
         let body = body.map(|symbol| Label { symbol, ..label });
-        lock(&self.state).owners.insert(owner.identity(), (label, Arc::downgrade(&owner)));
         let listed = Listed { cell: owner.cell(), body, cells: self.clone(), holds: AtomicUsize::new(0) };
         Entered { owner, function: Function(Arc::new(listed)) }
     }

@@ -76,14 +76,9 @@ pub(crate) fn provide(
     program: &Origin,
     code: Target,
 ) {
-    let Some(identity) = session.leads_to(function) else { return };
-    let cell = shared.placed.at(identity).and_then(Place::function);
-    if cell.is_some_and(|cell| cell.body == Some(Label { symbol: body, ..function }))
-        && let Some(owner) = shared.cells.owner(function, identity)
-    {
-        // A cell that does not take it has been superseded or is of another type.
-        owner.provide(program, code);
-    }
+    let owner = session.leads_to(function).and_then(|at| shared.cells.owner_of_body(function, body, at));
+    // A cell that does not take it has been superseded or is of another type.
+    owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
 }
 
 /// The promise of a cell.
