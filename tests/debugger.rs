@@ -219,21 +219,33 @@ fn run_under(tool: &mut Command, test: &str, file: &Path) -> Result<String, Stri
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
 }
 
-#[test]
-fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
+/// What gdb prints at these commands in the ignored test of this program; nothing if there is no gdb, or it may not debug.
+fn gdb(commands: &[&str], test: &str, file: &Path) -> Option<String> {
     if Command::new("gdb").arg("--version").output().is_err() {
         println!("skipped: there is no gdb on this machine");
-        return;
+        return None;
     }
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-batch", "-nx"]);
+    let settings = ["set pagination off", "set breakpoint pending on", "set debuginfod enabled off"];
+    for command in settings.iter().chain(commands) {
+        gdb.args(["-ex", command]);
+    }
+    gdb.arg("--args");
+    let text = run_under(&mut gdb, test, file).unwrap();
+    if text.contains("ptrace: Operation not permitted") {
+        println!("skipped: debugging is not permitted here");
+        return None;
+    }
+    Some(text)
+}
+
+#[test]
+fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
     let folder = folder("gdb");
     let file = folder.join("toy.src");
     std::fs::write(&file, SOURCE).unwrap();
-    let mut gdb = Command::new("gdb");
-    gdb.args(["-batch", "-nx"]);
-    for command in [
-        "set pagination off",
-        "set breakpoint pending on",
-        "set debuginfod enabled off",
+    let commands = [
         "break toy.src:5",
         "run",
         "print step",
@@ -246,16 +258,10 @@ fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
         "print step",
         "print total",
         "kill",
-    ] {
-        gdb.args(["-ex", command]);
-    }
-    gdb.arg("--args");
-    let text = run_under(&mut gdb, "under_gdb", &file).unwrap();
+    ];
+    let printed = gdb(&commands, "under_gdb", &file);
     std::fs::remove_dir_all(folder).unwrap();
-    if text.contains("ptrace: Operation not permitted") {
-        println!("skipped: debugging is not permitted here");
-        return;
-    }
+    let Some(text) = printed else { return };
     let tells = |what: &str| assert!(text.contains(what), "no `{what}` in:\n{text}");
     // The line of the source, with its text.
     tells("toy.src:5");
@@ -266,7 +272,7 @@ fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
     tells("#0  toy(Int64, Int64) ()");
     tells("in outer(Int64, Int64) ()");
     tells("in entry ()");
-    // The next round.
+    // The next iteration.
     for shown in ["$5 = 4", "$6 = 9"] {
         tells(shown);
     }
@@ -296,37 +302,16 @@ fn object_file_under_gdb() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn gdb_stops_in_functions_of_object_files() {
-    if Command::new("gdb").arg("--version").output().is_err() {
-        println!("skipped: there is no gdb on this machine");
-        return;
-    }
     let folder = folder("gdb-object");
     let object = folder.join("made.o");
     std::fs::write(folder.join("made.c"), C).unwrap();
     let mut compiler = Command::new("gcc");
     compiler.args(["-O1", "-fno-omit-frame-pointer", "-c", "made.c"]).current_dir(&folder);
     assert!(compiler.status().unwrap().success());
-    let mut gdb = Command::new("gdb");
-    gdb.args(["-batch", "-nx"]);
-    for command in [
-        "set pagination off",
-        "set breakpoint pending on",
-        "set debuginfod enabled off",
-        "break inner_of_c",
-        "run",
-        "print $rdi",
-        "backtrace 2",
-        "kill",
-    ] {
-        gdb.args(["-ex", command]);
-    }
-    gdb.arg("--args");
-    let text = run_under(&mut gdb, "object_file_under_gdb", &object).unwrap();
+    let commands = ["break inner_of_c", "run", "print $rdi", "backtrace 2", "kill"];
+    let printed = gdb(&commands, "object_file_under_gdb", &object);
     std::fs::remove_dir_all(folder).unwrap();
-    if text.contains("ptrace: Operation not permitted") {
-        println!("skipped: debugging is not permitted here");
-        return;
-    }
+    let Some(text) = printed else { return };
     for what in ["in inner_of_c ()", "$1 = 7", "in outer_of_c ()"] {
         assert!(text.contains(what), "no `{what}` in:\n{text}");
     }

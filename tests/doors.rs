@@ -134,7 +134,7 @@ fn allowed_functions_are_those_of_the_run_time() {
     let session = Session::new(Options::new(), Workers::Caller).unwrap();
     let dylib = session.create_dylib("main").unwrap();
     let symbol = session.linking().symbol("cos");
-    let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+    let flags = SymbolFlags::EXPORTED;
     dylib.linking().define(absolute([(symbol.symbol(), flags, 16)])).unwrap();
     let text = "function f(x::Float64)::Float64
 1 ─ %1 = $(Expr(:foreigncall, :(:cos), Float64, svec(Float64), 0, :(:ccall), :(x)))::Float64

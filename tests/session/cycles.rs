@@ -200,7 +200,7 @@ fn a_cycle_is_not_led_to_what_was_removed_while_it_was_linked() {
     let symbol = session.linking().intern("held");
     let kept = Arc::new(Mutex::new(None));
     let keep = kept.clone();
-    let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+    let flags = SymbolFlags::EXPORTED;
     let unit = linking::unit([(symbol, flags)], move |duty| *keep.lock().unwrap() = Some(duty));
     main.linking().define(unit).unwrap();
     let tracker = main.create_tracker(OnDrop::Keep).unwrap();

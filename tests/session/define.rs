@@ -545,15 +545,38 @@ fn members_of_an_archive_and_functions_call_each_other_by_name() {
         └──      return %7\nend\n";
     for workers in [Workers::Caller, Workers::Pool(2), Workers::Seeded(1), Workers::Seeded(2)] {
         let session = session(workers);
-        let main = dylib(&session, "main", source);
+        let main = session.create_dylib("main").unwrap();
+        let tracker = main.create_tracker(OnDrop::Keep).unwrap();
+        let program = main.read("main.jlir", source.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        main.tracked_by(&tracker).define(program).unwrap();
         main.add_archive("shapes.a", &archive()).unwrap();
         let isatty = main.func::<(i32,), i32>("isatty").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(isatty.call((7,)), Ok(46));
         // The archive's code uses the function.
-        let used = main.remove(&["isatty"]);
-        assert!(used.is_ok(), "a name goes in any case: {used:?}");
+        let used = tracker.remove(Dependants::Deny).unwrap_err().to_string();
+        assert!(used.contains("used by `area`"), "{used}");
+        assert_eq!(isatty.call((7,)), Ok(46));
         session.end();
     }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn a_function_that_c_cannot_call_is_named_when_c_needs_it() {
+    let source = "function isatty(x::String)::Int32\n1 ─ %1 = Base.trunc_int(Int32, 5)::Int32\n└──      return %1\nend\n\
+        function f(x::Int64)::Int64\n\
+        1 ─ %1 = $(Expr(:foreigncall, :(:area), Int64, svec(Int64), 0, :(:ccall), :(x)))::Int64\n\
+        └──      return %1\nend\n";
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", source);
+    main.add_archive("shapes.a", &archive()).unwrap();
+    let error = main.func::<(i64,), i64>("f").unwrap_err();
+    let error = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    let error: Vec<String> = error.map(ToString::to_string).collect();
+    assert!(
+        error.iter().any(|error| error.contains("isatty") && error.contains("C cannot call")),
+        "{error:?}"
+    );
 }
 
 #[test]

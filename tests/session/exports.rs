@@ -1,10 +1,10 @@
 //! Re-exports, aliases, hidden functions, and definitions beside what generators find.
 
+use brolga::Session;
 use brolga::session::linking::{Addresses, Dependants, OnDrop, SymbolFlags};
 use brolga::session::{Dylib, Exports, SessionError};
-use brolga::{Handle, Session};
 
-use super::kinds::{Kind, each};
+use super::kinds::{Kind, each, passed_on};
 
 /// A function without arguments that returns an integer.
 fn returns(name: &str, n: i64) -> String {
@@ -27,6 +27,10 @@ fn callers(name: &str) -> String {
          function given()::Any\n1 ─      return Main.{name}\nend\n"
     )
 }
+
+/// A function that calls a value of another dylib.
+const DISPATCHES: &str = "function foreign(f::Any)::Int64\n1 ─ %1 = dynamic (f)(7)::Any\n\
+    │   %2 = Core.typeassert(%1, Int64)::Int64\n└──      return %2\nend\n";
 
 fn define(dylib: &Dylib, kind: Kind, text: &str) {
     let read = dylib.read("program.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -88,16 +92,8 @@ fn a_reexported_function_is_the_one_at_home_in_each_kind_of_call() {
         let listed: [Vec<String>; 2] = [listed(&facade), listed(&main)];
         assert_eq!(listed, [["area(Int64)"], ["area(Int64)"]], "{at}");
         // It is one function: a value of it dispatches as at home, and its address for C is one.
-        let foreign = "function foreign(f::Any)::Int64\n1 ─ %1 = dynamic (f)(7)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n└──      \
-             return %2\nend\n";
-        define(&home, kind, foreign);
-        let given = main.func_in::<(), Handle>("given").unwrap();
-        let foreign = home.func_in::<(Handle,), i64>("foreign").unwrap();
-        let called = session.runtime().enter(|scope| {
-            let area = given.call(scope, ()).unwrap();
-            foreign.call(scope, (area,))
-        });
-        assert_eq!(called.unwrap(), Ok(1), "{at}");
+        define(&home, kind, DISPATCHES);
+        assert_eq!(passed_on(&main, &home), 1, "{at}");
         let address = |dylib: &Dylib| dylib.function("area").unwrap().c_address().unwrap();
         assert_eq!(address(&main), address(&home), "{at}");
         // It follows a redefinition, and new methods.
@@ -301,16 +297,8 @@ fn hidden_functions_are_for_their_dylib() {
         home.redefine(kind.of(again).hidden()).unwrap();
         assert_eq!((all(&main), all(&home)), ([Some(2); 3], [Some(3); 3]), "{at}");
         // A value of it dispatches to it.
-        let foreign = "function foreign(f::Any)::Int64\n1 ─ %1 = dynamic (f)(7)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n└──      \
-             return %2\nend\n";
-        define(&main, kind, foreign);
-        let given = home.func_in::<(), Handle>("given").unwrap();
-        let foreign = main.func_in::<(Handle,), i64>("foreign").unwrap();
-        let called = session.runtime().enter(|scope| {
-            let f = given.call(scope, ()).unwrap();
-            foreign.call(scope, (f,))
-        });
-        assert_eq!(called.unwrap(), Ok(3), "{at}");
+        define(&main, kind, DISPATCHES);
+        assert_eq!(passed_on(&home, &main), 3, "{at}");
     });
 }
 
@@ -325,7 +313,7 @@ fn a_definition_takes_the_place_of_what_a_generator_has_found() {
             2
         }
         let one = one as *const () as usize;
-        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+        let flags = SymbolFlags::EXPORTED;
         main.add_generator(Addresses(move |name: &str| (name == "number").then_some((one, flags)))).unwrap();
         let calls = "function calls()::Int64\n1 ─ %1 = $(Expr(:foreigncall, :(:number), Int64, svec(), 0, :(:ccall)))::Int64\n└──      return %1\nend\n";
         define(&main, kind, calls);

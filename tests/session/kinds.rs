@@ -1,7 +1,7 @@
 //! The kinds of definitions and the levels, for tests in which none of them may matter.
 
-use brolga::session::Definitions;
-use brolga::{OptLevel, Options, Output, Session, Workers};
+use brolga::session::{Definitions, Dylib};
+use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
 
 use super::Ending;
 
@@ -48,4 +48,15 @@ pub(super) fn each(mut test: impl FnMut(&Session, Kind, &str)) {
             test(&session(level), kind, &format!("{level:?}, {kind:?}"));
         }
     }
+}
+
+/// The result of the function `foreign` of one dylib for the value of the function `given` of another one.
+pub(super) fn passed_on(from: &Dylib, to: &Dylib) -> i64 {
+    let given = from.func_in::<(), Handle>("given").unwrap();
+    let foreign = to.func_in::<(Handle,), i64>("foreign").unwrap();
+    let called = from.session().runtime().enter(|scope| {
+        let value = given.call(scope, ()).unwrap();
+        foreign.call(scope, (value,))
+    });
+    called.unwrap().unwrap_or_else(|error| panic!("{error}"))
 }

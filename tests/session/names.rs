@@ -1,10 +1,10 @@
 //! Which function, variable or method a name means: owners, links, orders of definition, removal.
 
+use brolga::OptLevel;
 use brolga::session::Dylib;
 use brolga::session::linking::{Alias, Dependants, OnDrop, SymbolFlags};
-use brolga::{Handle, OptLevel};
 
-use super::kinds::{self, KINDS, Kind, LEVELS, session};
+use super::kinds::{self, KINDS, Kind, LEVELS, passed_on, session};
 
 fn define(dylib: &Dylib, kind: Kind, text: &str) {
     let program = dylib.read_late("program.jlir", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
@@ -79,13 +79,7 @@ end
                 assert!(value(&a, "misses").is_err_and(|error| error.contains("MethodError")), "{at}");
                 assert_eq!(value(&b, "knows"), Ok(42), "{at}");
                 // A value of `b` in a function of `a`.
-                let given = b.func_in::<(), Handle>("given").unwrap();
-                let foreign = a.func_in::<(Handle,), i64>("foreign").unwrap();
-                let called = session.runtime().enter(|scope| {
-                    let kind = given.call(scope, ()).unwrap();
-                    foreign.call(scope, (kind,))
-                });
-                assert_eq!(called.unwrap(), Ok(20), "{at}");
+                assert_eq!(passed_on(&b, &a), 20, "{at}");
             }
         }
     }
@@ -601,7 +595,7 @@ fn a_reexport_follows_a_redefinition() {
         let (k, d) = (&dylibs[0], &dylibs[1]);
         define(k, kind, &constant("f", "Int64", 1));
         let symbol = k.session().linking().symbol("f(Int64)");
-        let (symbol, flags) = (symbol.symbol(), SymbolFlags::EXPORTED | SymbolFlags::CALLABLE);
+        let (symbol, flags) = (symbol.symbol(), SymbolFlags::EXPORTED);
         d.linking().alias([Alias { symbol, flags, from: k.linking().all(), aliasee: symbol }]).unwrap();
         let f =
             || d.func::<(i64,), i64>("f(Int64)").unwrap_or_else(|error| panic!("{at}: {error}")).call((7,));

@@ -216,7 +216,7 @@ impl Jit {
         self.making_room(code.code.len(), None, LinkError::is_shortage, place)
     }
 
-    /// Pages for a unit of object files within a range of addresses, and room for it; nothing if there are no such addresses.
+    /// Pages for a unit of object files within a range of addresses, and room for it; `None` if no such addresses are free.
     pub(crate) fn draft_within(
         &self,
         parts: Parts,

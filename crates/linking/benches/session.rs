@@ -26,14 +26,12 @@ impl Target for Words {
     type Code = u64;
 }
 
-const CODE: SymbolFlags = SymbolFlags::CALLABLE;
-
 /// A dylib with `count` ready symbols.
 fn ready_symbols(count: u64) -> (Session<Words>, Dylib<Words>, Vec<Symbol>) {
     let session: Session<Words> = Session::new(Arc::new(InPlace::new()), Box::new(PlainHost));
     let main = session.create_dylib("main").expect("a dylib");
     let symbols: Vec<Symbol> = (0..count).map(|i| session.intern(&format!("function_{i}"))).collect();
-    let flags = SymbolFlags::EXPORTED | CODE;
+    let flags = SymbolFlags::EXPORTED;
     main.define(absolute(symbols.iter().zip(1..).map(|(symbol, i)| (*symbol, flags, i)))).expect("defined");
     main.lookup(symbols.clone()).wait().expect("ready");
     (session, main, symbols)

@@ -3,8 +3,7 @@
 //! | flag | meaning |
 //! |---|---|
 //! | exported | found by searches that see exported symbols only |
-//! | weak | gives way to another definition until its first lookup; strong from then on |
-//! | callable | code |
+//! | weak | is replaced by another definition until its first lookup; strong from then on |
 //! | absolute | an address without content behind it |
 //! | inner | a part of another symbol, whose name is what precedes the last `#` of its own: messages name that one. It is not published on boards |
 //! | side effects only | no address: it is waited for and never delivered. Initialisers are such symbols |
@@ -22,17 +21,15 @@ impl SymbolFlags {
     pub const NONE: SymbolFlags = SymbolFlags(0);
     /// Seen by searches for exported symbols.
     pub const EXPORTED: SymbolFlags = SymbolFlags(1);
-    /// Gives way to another definition until it is searched.
+    /// Another definition replaces it until its first lookup.
     pub const WEAK: SymbolFlags = SymbolFlags(2);
-    /// Code.
-    pub const CALLABLE: SymbolFlags = SymbolFlags(4);
     /// An address without content behind it.
-    pub const ABSOLUTE: SymbolFlags = SymbolFlags(8);
+    pub const ABSOLUTE: SymbolFlags = SymbolFlags(4);
     /// Has no address; is waited for and never delivered.
-    pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(16);
+    pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(8);
 
     /// A part of another symbol, whose name is what precedes the last `#` of its own. Failures and refusals of removals name that one. No board has it.
-    pub const INNER: SymbolFlags = SymbolFlags(32);
+    pub const INNER: SymbolFlags = SymbolFlags(16);
 
     /// The flags of both.
     #[must_use]

@@ -6,7 +6,7 @@
 //! for it. Lookups and definitions through the request belong to the lookup that asks, on any thread: if that was begun
 //! before the session ends, it is finished.
 //!
-//! What a generator defines gives way to other definitions of its dylib: so it does not matter who has looked a symbol up before. Code that was linked to it keeps it.
+//! Other definitions of the dylib replace those of generators, so it does not matter whether a symbol was looked up before. Code that was linked to the old one keeps it.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 //! functions of Julia's run time that are here (`c_functions.rs`). Opened libraries stay open as long as the runtime, because compiled code holds
 //! addresses in them.
 //!
-//! **What is given.** Programs of an engine, and images, may name any symbol of the process and any library. Programs of a session find what their dylibs have; without a
+//! **Access.** Programs of an engine, and images, may name any symbol of the process and any library. Programs of a session find what their dylibs have; without a
 //! definition there they may name what the embedder's table and the run time have, and those functions of C that only compute ([`Foreign::given`]). The rule is here, so it holds for linked code, for symbols that are looked up by the first call, and for
 //! members of archives.
 

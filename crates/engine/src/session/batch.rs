@@ -330,7 +330,7 @@ impl<'a> Batch<'a> {
         for (symbol, counting) in tiers {
             let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
             let input = Arc::new(input.with_types(&ty));
-            let symbols = vec![(symbol, SymbolFlags::CALLABLE | SymbolFlags::INNER)];
+            let symbols = vec![(symbol, SymbolFlags::INNER)];
             // A pin keeps the first input: that is the body.
             pin.put(&input, id);
             self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));

@@ -8,10 +8,8 @@
 //!
 //! Either way the code in C depends on the function: removing it is refused, takes the code in C along, or makes its calls throw, as the policy says.
 
-use std::error::Error;
 use std::sync::Arc;
 
-use brolga_jit::CEntryError;
 use brolga_linking::{
     Definition, Dependence, DylibId, Label, MaterializationUnit, Need, Responsibility, Symbol, SymbolFlags,
     Until, Want,
@@ -19,7 +17,7 @@ use brolga_linking::{
 
 use super::dylib::Dylib;
 use super::shared::Shared;
-use super::target::{Code, Function, Moved, Native, Place, fail_unit};
+use super::target::{Code, Moved, Native, Place, fail_unit};
 
 /// A C symbol that has the address for C of a function.
 #[derive(Clone)]
@@ -31,7 +29,7 @@ pub(super) struct CName {
 
 impl MaterializationUnit<Native> for CName {
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
-        vec![(self.symbol, SymbolFlags::EXPORTED | SymbolFlags::CALLABLE)]
+        vec![(self.symbol, SymbolFlags::EXPORTED)]
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
@@ -52,17 +50,18 @@ impl CName {
         let Some(definition) = found.first() else { return };
         let placed =
             definition.address.map(|at| self.shared.placed.find(at, || session.leads_to(definition.label)));
-        let address = match placed {
-            Some(Ok(Some(Place::Function(function)))) => {
-                entry_of(&function).map(|at| (at, function.cell.clone()))
-            }
-            Some(Err(Moved)) => return self.materialize(responsibility),
-            _ => Err(format!("`{}` is no function of a program", session.name(self.function)).into()),
-        };
         let again: Box<dyn MaterializationUnit<Native>> = self.clone();
-        match address {
-            Err(error) => fail_unit(responsibility, false, error, again),
-            Ok((address, cell)) => {
+        let cell = match placed {
+            Some(Ok(Some(Place::Function(function)))) => function.cell.clone(),
+            Some(Err(Moved)) => return self.materialize(responsibility),
+            _ => {
+                let error = format!("`{}` is not a function of a program", session.name(self.function));
+                return fail_unit(responsibility, false, error, again);
+            }
+        };
+        match cell.c_address() {
+            Err(error) => fail_unit(responsibility, error.is_shortage(), error, again),
+            Ok(address) => {
                 let code = Code::nothing(&self.shared.placed).keeping([cell]);
                 let needs = vec![Dependence::from(*definition)];
                 let left =
@@ -73,11 +72,6 @@ impl CName {
             }
         }
     }
-}
-
-/// The address of a function for C.
-pub(super) fn entry_of(function: &Function) -> Result<usize, Box<dyn Error + Send + Sync>> {
-    function.cell.c_address().map_err(|error: CEntryError| error.into())
 }
 
 impl Dylib {

@@ -267,7 +267,7 @@ impl Dylib {
             let retyped = new.retyped(&declared, &own);
             let lazy = self.lazy_among(&declared, &own, true, replace);
             new.offers.offer(&declared, &own, false, &Arc::default());
-            let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+            let flags = SymbolFlags::EXPORTED;
             let mut symbols = Vec::with_capacity(own.len());
             for &id in &own {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();

@@ -1,4 +1,4 @@
-//! What a session has, for people.
+//! A session as text: its dylibs, their symbols, and the states of these.
 //!
 //! ```text
 //!   dylib `main`: main, facade

@@ -61,7 +61,7 @@ pub struct Method {
     pub result: Option<String>,
 }
 
-/// What a name means in a dylib.
+/// The meaning of a name in a dylib.
 struct Meant {
     symbol: SymbolRef,
     /// The dylib that has it, if it is re-exported; else the first one in the link order that has it.
@@ -262,7 +262,7 @@ impl Dylib {
         is_ready.then(|| Function::new(function))
     }
 
-    /// What a name means.
+    /// The meaning of a name.
     fn meaning(&self, name: &str) -> Result<Meant, SessionError> {
         let (linking, inner) = (self.session.linking(), &self.session.inner);
         let order = |name: &str| inner.owners.order(self.linking.id(), name);

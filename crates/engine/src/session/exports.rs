@@ -53,7 +53,7 @@ impl Dylib {
         self.check_session(other)?;
         let (linking, exports) = (self.session.linking(), Arc::new(exports));
         let held = linking.symbol(&reexport_symbol(other.name(), self.session.next_number()));
-        // What is found by its symbol alone: C symbols. Functions of programs are found by their names and types.
+        // The generator finds C symbols. Functions of programs are found by their names and types.
         let passed = exports.clone();
         let filter = move |name: &str| !name.contains(['(', '#']) && passed.has(name);
         let generator = self.linking.add_generator(Reexports { from: other.linking.exported(), filter })?;
@@ -81,14 +81,15 @@ impl Dylib {
             return Err(SessionError::NotReexported { dylib: other.name().to_owned() });
         }
         for (symbol, generator) in reexports {
-            self.linking.remove_generator(generator)?;
+            // Its tracker, if it has one, may have taken the generator away: the symbol still ends the re-export.
+            let _ = self.linking.remove_generator(generator);
             self.linking.remove([symbol])?;
         }
         Ok(())
     }
 
     /// Defines `name` to be a function of another dylib, or of this one, by another name: with the methods that the other dylib sees of it now. Each has the code of the original, also
-    /// after the original was redefined, and the same address for C; so a program can define a function of the original's name and call the original by the alias. The name of a C symbol
+    /// after the original was redefined, and the same address for C. A program can define a function of the original's name and call the original by the alias. The name of a C symbol
     /// gets the address of another one, which is looked up in the other dylib when it is first needed.
     ///
     /// ```
@@ -114,11 +115,10 @@ impl Dylib {
         self.check_session(other)?;
         let mut cx = self.context();
         loop {
-            let methods = other.methods_of(original)?;
-            if methods.is_empty() {
+            let renamed = Renamed::new(name, other.methods_of(original)?, &cx);
+            if renamed.own.is_empty() {
                 return self.alias_c_symbol(name, other, original);
             }
-            let renamed = Renamed::new(name, methods, &cx);
             let uses = uses(&renamed.declared, renamed.own.len());
             match self.session.inner.owners.mean(self.linking.id(), &uses) {
                 false => cx = self.context_for(uses),
@@ -152,7 +152,7 @@ impl Dylib {
             new.add_method(declared, id);
             new.add_alias(Alias {
                 symbol,
-                flags: FLAGS,
+                flags: SymbolFlags::EXPORTED,
                 from: Link { dylib: *dylib, sees: Sees::All },
                 aliasee,
             });
@@ -166,7 +166,12 @@ impl Dylib {
         let (order, wants) = (other.linking.links()?, linking::required([aliasee.symbol()]));
         let found = other.answer(linking.lookup(order, wants, Until::Known))??;
         let from = found.into_iter().map(|found| Link { dylib: found.label.dylib, sees: Sees::All });
-        let alias = |from| Alias { symbol: held.symbol(), flags: FLAGS, from, aliasee: aliasee.symbol() };
+        let alias = |from| Alias {
+            symbol: held.symbol(),
+            flags: SymbolFlags::EXPORTED,
+            from,
+            aliasee: aliasee.symbol(),
+        };
         Ok(self.linking.alias(from.map(alias))?)
     }
 
@@ -179,8 +184,6 @@ impl Dylib {
         }
     }
 }
-
-const FLAGS: SymbolFlags = SymbolFlags::EXPORTED.or(SymbolFlags::CALLABLE);
 
 /// The methods of a function, declared for a function of another name.
 struct Renamed {
@@ -197,7 +200,7 @@ impl Renamed {
         let mut renamed =
             Renamed { declared: Module::new(cx.clone()), own: Vec::new(), originals: Vec::new() };
         for (symbol, Visible { dylib, offer }) in methods {
-            // The view takes over what the method names.
+            // The view takes over the names of the method, unless it was removed meanwhile.
             if !cx.hold(&offer.func) {
                 continue;
             }

@@ -47,7 +47,7 @@ impl Dylib {
     ) -> Result<Redefined, SessionError> {
         self.session.need(caller, Door::NativeCode)?;
         let symbol = self.session.linking().symbol(name);
-        let flags = SymbolFlags::EXPORTED | SymbolFlags::CALLABLE;
+        let flags = SymbolFlags::EXPORTED;
         let address = address.expose_provenance();
         let unit: Unit<Native> = match self.function_for_c(address) {
             Some(function) => {
@@ -130,7 +130,7 @@ impl<F: Fn(&str) -> bool + Send + Sync> Generator<Native> for Library<F> {
             let name = names.text(symbol);
             let address = (self.filter)(&name)
                 .then(|| self.runtime.foreign().resolve(&name, self.library.as_deref()).ok())??;
-            Some((symbol, SymbolFlags::EXPORTED | SymbolFlags::CALLABLE, address))
+            Some((symbol, SymbolFlags::EXPORTED, address))
         });
         let found: Vec<_> = found.collect();
         let defined = if found.is_empty() { Ok(()) } else { request.define(vec![absolute(found)]) };

@@ -1,4 +1,4 @@
-//! What a dylib sees: its link order, and what the dylibs in it re-export.
+//! The dylibs in which a dylib finds a name: its link order, and the dylibs that those re-export.
 //!
 //! ```text
 //!   main ── linked to ──► facade ── re-exports `area` ──► shapes
@@ -55,11 +55,11 @@ impl Exports {
     }
 }
 
-/// What a dylib re-exports of another one.
+/// A re-export of one dylib by another.
 pub(super) struct Reexport {
     /// Removing this symbol of the dylib ends the re-export.
     pub(super) symbol: Symbol,
-    /// The generator of what is found by its symbol alone.
+    /// The generator that finds C symbols.
     pub(super) generator: GeneratorId,
     pub(super) from: DylibId,
     pub(super) exports: Arc<Exports>,
@@ -94,14 +94,14 @@ impl LinkOrders {
         }
     }
 
-    /// The symbols and generators of what a dylib re-exports of another one.
+    /// The symbols and generators of a dylib's re-exports of another one.
     pub(super) fn reexports(&self, dylib: DylibId, from: DylibId) -> Vec<(Symbol, GeneratorId)> {
         let all = self.reexports.get(&dylib).into_iter().flatten();
         let all = all.filter(|reexport| reexport.from == from);
         all.map(|reexport| (reexport.symbol, reexport.generator)).collect()
     }
 
-    /// What a dylib re-exports, and of which dylibs.
+    /// The re-exports of a dylib: the other dylibs, and the names.
     pub(super) fn reexported(&self, dylib: DylibId) -> Vec<(DylibId, Arc<Exports>)> {
         let all = self.reexports.get(&dylib).into_iter().flatten();
         all.map(|reexport| (reexport.from, reexport.exports.clone())).collect()
@@ -171,7 +171,7 @@ pub(super) struct View<'a> {
     links: Vec<DylibId>,
     /// The offers that a dylib is about to make.
     soon: Soon<'a>,
-    /// What is seen of the links themselves; all, if the session has no re-exports.
+    /// The dylibs of the link order: all that the dylib sees, if the session has no re-exports.
     plain: Vec<Seen<'a>>,
     has_reexports: bool,
 }
@@ -208,7 +208,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// All dylibs in which it sees something. What it sees there [`View::sees`] says.
+    /// All dylibs in which it sees some name; [`View::sees`] decides for one name.
     pub(super) fn dylibs(&self) -> Cow<'_, [Seen<'a>]> {
         match self.has_reexports {
             false => Cow::Borrowed(&self.plain),
@@ -234,7 +234,7 @@ impl<'a> View<'a> {
 }
 
 impl Session {
-    /// What a dylib sees; nothing, if it is closed.
+    /// The view of a dylib; an empty one, if it is closed.
     pub(super) fn view_of<'a>(&'a self, dylib: DylibId, soon: Soon<'a>) -> View<'a> {
         let links = self.home(dylib).and_then(|home| home.links().ok()).unwrap_or_default();
         View::new(self, dylib, links.iter().map(|link| link.dylib).collect(), soon)
@@ -242,7 +242,7 @@ impl Session {
 }
 
 impl Dylib {
-    /// What the dylib sees, with the offers that it is about to make, if any.
+    /// The view of the dylib, with the offers that it is about to make, if any.
     ///
     /// # Errors
     /// It is closed.

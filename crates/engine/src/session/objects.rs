@@ -6,9 +6,12 @@
 //! ```
 //!
 //! Files that are linked together are one unit with all its definitions: the files of one call, or members of an archive that need each other. It is linked when something first
-//! needs one of its symbols; a program that looks a name up at run time does not load members of archives. What it refers to is looked up in the dylib's link order: as a C symbol, then as a function of a program
-//! with C types (`c_names.rs`), then among the symbols that the run time itself has. So
-//! it is removed, and counted as used, like any other unit. Its finalisers run when it is removed and nothing uses it.
+//! needs one of its symbols; a program that looks a name up at run time does not load members of archives. Each name that the unit does not define is looked up in the dylib's link
+//! order: as a C symbol, then as a function of a program with C types (`c_names.rs`), then among the symbols of the run time. So it is removed, and counted as used, like any other
+//! unit. Its finalisers run when it is removed and nothing uses it.
+//!
+//! Initialisers run before the unit is in force, so that no other thread sees it without them. If a symbol that the unit needs is redefined while they run, the unit ends, is linked
+//! again and starts again: its initialisers have then run twice, in two copies of its variables.
 //!
 //! Another definition of the dylib overrides a weak one, and the unit is linked to the other one.
 
@@ -16,15 +19,17 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brolga_codegen::compiled;
 use brolga_ir::doors::Door;
-use brolga_jit::{Archive, Foreign, Given, LoadedObject, ObjectFile, ObjectFileError};
+use brolga_jit::{
+    Archive, CEntryError, Foreign, Given, LinkError, LoadedObject, ObjectFile, ObjectFileError,
+};
 use brolga_linking::{
     Definition, Dependence, Generator, LookupKind, MaterializationUnit, Need, Request, Responsibility,
     Symbol, SymbolFlags, SymbolScope, Unit, Until, Want,
 };
 use brolga_runtime::Doors;
 
-use super::c_names::entry_of;
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
 use super::function::answer;
@@ -32,7 +37,7 @@ use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, fail_unit};
 use crate::Error;
 
-/// A C symbol in memory. What it is in stays while this is held.
+/// A C symbol in memory. The unit that it is in stays while this is held.
 #[derive(Clone, Debug)]
 pub struct CSymbol {
     address: usize,
@@ -136,7 +141,7 @@ impl Dylib {
     }
 }
 
-/// What linking object files takes.
+/// The parts of a session that linking object files uses.
 #[derive(Clone)]
 struct Linked {
     shared: Arc<Shared>,
@@ -193,6 +198,18 @@ impl Members {
     }
 }
 
+/// Names functions that C cannot call as the reason why their names have no address.
+fn explain(error: &mut LinkError, refused: &BTreeMap<String, CEntryError>) {
+    let LinkError::Unresolved { symbols } = error else { return };
+    for (symbol, reason) in symbols {
+        if let compiled::Symbol::Foreign { name, .. } = symbol
+            && let Some(refusal) = refused.get(name)
+        {
+            *reason = refusal.to_string();
+        }
+    }
+}
+
 /// Object files that are one unit.
 #[derive(Clone)]
 struct Member {
@@ -235,17 +252,15 @@ impl Member {
         let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak, at: None };
         let overridden = self.overridden.iter().map(|&symbol| Want { symbol, need: Need::Weak, at: None });
         let mut wants: Vec<Want> = self.object.undefined().map(want).chain(overridden).collect();
-        let mut functions: BTreeMap<Symbol, &str> = BTreeMap::new();
+        let mut functions: BTreeMap<Symbol, String> = BTreeMap::new();
         if let Ok(dylib) = self.linked.dylib.upgrade() {
             for name in self.object.undefined() {
                 let Some((dylib, symbol)) = dylib.function_of_c_name(name) else { continue };
                 let symbol = names.intern(&symbol);
-                functions.insert(symbol, name);
+                functions.insert(symbol, name.to_owned());
                 wants.push(Want { symbol, need: Need::Weak, at: Some(dylib) });
             }
         }
-        let functions: BTreeMap<Symbol, String> =
-            functions.into_iter().map(|(symbol, name)| (symbol, name.to_owned())).collect();
         responsibility.lookup_answer(wants, Until::Resolved, move |responsibility, found| match found {
             Ok(found) => self.link(responsibility, &found, &functions),
             Err(error) if error.passes() => responsibility.fail_for_now(error, self.unit()),
@@ -266,15 +281,27 @@ impl Member {
     ) {
         let session = responsibility.session().clone();
         let (mut imports, mut needs, mut entries) = (BTreeMap::new(), Vec::new(), Vec::new());
+        // Why functions cannot be called by C: a C symbol of the run time may have the name as well.
+        let mut refused: BTreeMap<String, CEntryError> = BTreeMap::new();
         for definition in found {
             let Some(address) = definition.address else { continue };
             let leads = || session.leads_to(definition.label);
             let object = match self.linked.shared.placed.find(address, leads) {
                 Ok(Some(Place::Function(function))) => {
-                    let named = functions.get(&definition.label.symbol);
-                    let Some((name, address)) = named.zip(entry_of(&function).ok()) else { continue };
-                    let entry = Foreign { address, object: None };
-                    entries.push((name.clone(), entry, function.cell.clone(), Dependence::from(*definition)));
+                    let Some(name) = functions.get(&definition.label.symbol) else { continue };
+                    match function.cell.c_address() {
+                        Ok(address) => {
+                            let entry = Foreign { address, object: None };
+                            let need = Dependence::from(*definition);
+                            entries.push((name.clone(), entry, function.cell.clone(), need));
+                        }
+                        Err(error) if error.is_shortage() => {
+                            return fail_unit(responsibility, true, error, self.unit());
+                        }
+                        Err(error) => {
+                            refused.insert(name.clone(), error);
+                        }
+                    }
                     continue;
                 }
                 // Functions without a native form are called by dispatch alone.
@@ -302,7 +329,10 @@ impl Member {
         let overridden = self.overridden.iter().map(|&symbol| session.names().text(symbol).to_string());
         let loaded = match shared.jit.load_object(&self.object, &imports, &overridden.collect()) {
             Ok(loaded) => loaded,
-            Err(error) => return fail_unit(responsibility, error.is_shortage(), error, self.unit()),
+            Err(mut error) => {
+                explain(&mut error, &refused);
+                return fail_unit(responsibility, error.is_shortage(), error, self.unit());
+            }
         };
         loaded.start(*promise);
         let names = session.scope();

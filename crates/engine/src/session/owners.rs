@@ -190,12 +190,12 @@ impl Owners {
         lock(&self.table).orders.remove_reexport(dylib, symbol);
     }
 
-    /// The symbols and generators of what a dylib re-exports of another one.
+    /// The symbols and generators of a dylib's re-exports of another one.
     pub(super) fn reexports(&self, dylib: DylibId, from: DylibId) -> Vec<(Symbol, GeneratorId)> {
         lock(&self.table).orders.reexports(dylib, from)
     }
 
-    /// What a dylib re-exports, and of which dylibs.
+    /// The re-exports of a dylib: the other dylibs, and the names.
     pub(super) fn reexported(&self, dylib: DylibId) -> Vec<(DylibId, Arc<Exports>)> {
         lock(&self.table).orders.reexported(dylib)
     }

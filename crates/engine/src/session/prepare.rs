@@ -102,7 +102,7 @@ impl<'p> Prepared<'p> {
     pub(super) fn add_cells(&mut self, new: &mut Batch<'_>) {
         let weak = if self.manner.is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
         let exported = if self.manner.is_hidden { SymbolFlags::NONE } else { SymbolFlags::EXPORTED };
-        let flags = exported | SymbolFlags::CALLABLE | weak;
+        let flags = exported | weak;
         for &id in &self.own {
             let name: Arc<str> = self.module[id].symbol(&self.module.cx).into();
             if self.manner.is_hidden {

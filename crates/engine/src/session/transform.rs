@@ -60,7 +60,7 @@ impl Session {
 }
 
 impl Dylib {
-    /// What is defined in place of definitions.
+    /// Applies the session's transform to definitions.
     pub(super) fn transformed(&self, definitions: Definitions) -> Result<Definitions, SessionError> {
         let transform = lock(&self.session.inner.transform).clone();
         let Some(transform) = transform.filter(|_| definitions.is_of_embedder()) else {

@@ -91,7 +91,7 @@ struct Known {
     is_of_program: bool,
     /// Whether no dylib means the first one any more that has.
     is_first_former: bool,
-    /// What it means in the dylibs that have declared it.
+    /// Its meaning in each dylib that has declared it.
     of: SmallVec<[Declared; 1]>,
 }
 
@@ -107,7 +107,7 @@ struct Declared {
 }
 
 impl Known {
-    /// What the name means in a dylib with this link order.
+    /// The meaning of the name in a dylib with this link order.
     fn meaning(&self, order: &[DylibId]) -> Option<u32> {
         order.iter().find_map(|id| self.own(*id)).map(|known| known.count)
     }
@@ -124,7 +124,7 @@ impl Known {
 }
 
 impl TypeNames {
-    /// What a name means in a dylib that looks for names in this order; none if it is a type of other dylibs only.
+    /// The meaning of a name in a dylib that looks for names in this order; `None` if only other dylibs have declared it.
     fn meaning(&self, order: Order<'_>, name: &str) -> Option<u32> {
         match lock(&self.table).known.get(name) {
             Some(known) => known.meaning(&order(name)).or_else(|| known.is_first_shared().then_some(0)),

@@ -29,7 +29,7 @@ fn checked(dump: &str) -> Result<Reading, Trouble> {
     Ok(Reading::Accepted)
 }
 
-/// Whether an error says what is refused. "This is no type" does not say it.
+/// Whether an error names the construct that is refused; "this is no type" does not.
 fn is_named(fault: &Diagnostic) -> bool {
     !fault.code.starts_with("syntax") && !fault.message.starts_with("this is no")
 }

@@ -43,6 +43,14 @@ pub enum CEntryError {
     Entry(#[from] EntryError),
 }
 
+impl CEntryError {
+    /// Whether it may pass: there was no memory.
+    #[must_use]
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, CEntryError::Entry(error) if error.is_shortage())
+    }
+}
+
 /// The C entry of a function, made at the first request for its address.
 #[derive(Default)]
 pub(crate) struct CEntry(OnceLock<Made>);

@@ -184,7 +184,7 @@ pub struct LoadedUnit {
     memory: Memory,
     /// Units that this one refers to, held so that they stay in memory.
     owners: Vec<Arc<LoadedUnit>>,
-    /// What a unit of object files runs at its start, and when this is dropped.
+    /// The start of a unit of object files. Dropping it ends the unit.
     started: Option<Box<dyn Start>>,
 }
 

@@ -125,7 +125,7 @@ impl CodeMemory {
         Ok(CodeMemory::at(base, bytes, options))
     }
 
-    /// Reserves address space within a range; nothing if the system has none there.
+    /// Reserves address space within a range; `None` if the system has none there.
     pub(crate) fn within(options: CodeMemoryOptions, range: &Range<usize>) -> Option<CodeMemory> {
         let page = pages::page_size();
         let bytes = options.reserve.clamp(page, MAX_RESERVE).checked_next_multiple_of(page)?;

@@ -24,7 +24,7 @@ pub(crate) struct Nearby {
 }
 
 impl Nearby {
-    /// Pages for one unit, all of them within `allowed`; nothing if there are no such addresses.
+    /// Pages for one unit, all of them within `allowed`; `None` if no such addresses are free.
     pub(crate) fn draft(
         &self,
         main: &CodeMemory,

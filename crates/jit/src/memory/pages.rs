@@ -40,7 +40,7 @@ pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
     }
 }
 
-/// Reserves addresses within a range; nothing if the system has none there. The middle of the range is tried first.
+/// Reserves addresses within a range; `None` if the system has none there. The middle of the range is tried first.
 pub(crate) fn reserve_within(bytes: usize, range: &Range<usize>) -> Option<NonNull<u8>> {
     /// Distance of the tries.
     const STEP: usize = 32 << 20;

@@ -1,4 +1,4 @@
-//! What a dylib has: a snapshot, for displays.
+//! A snapshot of a dylib's content, for displays.
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ pub enum Happened {
     Resolved,
     /// Its memory is final.
     Emitted {
-        /// What it needs and what is not ready: it waits for these.
+        /// The symbols that it needs and that are not ready.
         waits_for: Vec<Name>,
     },
     /// It may be used.
@@ -76,7 +76,7 @@ impl<P: Parts> Machine<P> {
         self.effects.observed.extend(name.map(event));
     }
 
-    /// What an emitted symbol waits for.
+    /// The symbols for which an emitted one waits.
     pub(super) fn waits_for(&self, needs: &[Version<P>]) -> Happened {
         let is_waited_for = |version: &Version<P>| {
             self.entries.get(*version).is_some_and(|entry| entry.state.waiting().is_some())

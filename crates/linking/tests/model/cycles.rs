@@ -8,7 +8,7 @@ use std::thread;
 use crate::support::{E, Words, with};
 use brolga_linking::{
     Dispatcher, Doing, Dylib, Error, InPlace, OnExecutor, Pool, Priority, Reexports, Responsibility, Seeded,
-    Session, Symbol, SymbolFlags, Unit, Until, required, unit,
+    Session, Symbol, Unit, Until, required, unit,
 };
 
 /// An executor with one thread.
@@ -211,7 +211,7 @@ fn work_of_a_task_on_another_thread_is_a_part_of_it() {
 
 /// A unit that continues when another has an address.
 fn links(symbol: Symbol, needs: Symbol) -> Unit<Words> {
-    unit([(symbol, E | SymbolFlags::CALLABLE)], move |duty: Responsibility<Words>| {
+    unit([(symbol, E)], move |duty: Responsibility<Words>| {
         duty.lookup_answer(required([needs]), Until::Resolved, move |duty, found| match found {
             Ok(_) => panic!("there is no address"),
             Err(error) => duty.fail(error),

@@ -15,6 +15,17 @@ fn closed(dylib: &Dylib<Words>) -> Result<Vec<DylibId>, Error> {
     Ok(closed)
 }
 
+/// The initialisers that an opening runs.
+fn opened(dylib: &Dylib<Words>) -> Vec<String> {
+    let mut ran = Vec::new();
+    let run = |name: &Name| {
+        ran.push(name.symbol.to_string());
+        Ok(())
+    };
+    dylib.open(run, |_| {}).expect("opened");
+    ran
+}
+
 /// A unit with an initialiser only.
 fn initialised(session: &Session<Words>, dylib: &Dylib<Words>, name: &str) -> Symbol {
     let symbol = session.intern(name);
@@ -81,13 +92,7 @@ fn a_failed_initialiser_is_reported_until_it_is_replaced() {
     });
     fixed.initializer = Some(bad);
     main.redefine(vec![fixed], None).expect("replaced");
-    let mut ran = Vec::new();
-    let run = |name: &Name| {
-        ran.push(name.symbol.to_string());
-        Ok(())
-    };
-    main.open(run, |_| {}).expect("opened");
-    assert_eq!(ran, ["bad", "good"], "it runs when the other would have run");
+    assert_eq!(opened(&main), ["bad", "good"], "it runs when the other would have run");
     // One that reports an error is due again.
     initialised(&session, &main, "moody");
     let refused = main.update(|_| Err(not_today()));
@@ -210,13 +215,7 @@ fn an_initialiser_whose_dependence_passes_is_due_again() {
     main.define(marker).expect("defined");
     initialised(&session, &main, "last");
     assert!(main.open(|name| panic!("{name} was run"), |_| {}).is_err());
-    let mut ran = Vec::new();
-    let run = |name: &Name| {
-        ran.push(name.symbol.to_string());
-        Ok(())
-    };
-    main.open(run, |_| {}).expect("opened");
-    assert_eq!(ran, ["up.init", "last"]);
+    assert_eq!(opened(&main), ["up.init", "last"]);
     session.check().expect("invariants");
 }
 
@@ -254,13 +253,7 @@ fn an_initialiser_that_failed_is_made_again_when_it_can_be() {
         session.check().expect("invariants");
     }
     main.redefine(vec![made(&[(up, E, 7)])], None).expect("replaced");
-    let mut ran = Vec::new();
-    let run = |name: &Name| {
-        ran.push(name.symbol.to_string());
-        Ok(())
-    };
-    main.open(run, |_| {}).expect("opened");
-    assert_eq!(ran, ["up.init", "last"]);
+    assert_eq!(opened(&main), ["up.init", "last"]);
     session.check().expect("invariants");
 }
 

@@ -116,7 +116,7 @@ fn a_symbol_that_outlived_its_name_is_refused() {
     let (session, main) = in_place();
     let old = session.symbol("old").symbol();
     let new = session.symbol("new");
-    let flags = E | brolga_linking::SymbolFlags::CALLABLE;
+    let flags = E;
     main.define(absolute([(new.symbol(), flags, 5)])).expect("defined");
     assert_eq!(main.lookup([new.symbol()]).wait_one().expect("ready").address, Some(5));
     assert_eq!((main.ready(new.symbol()), main.ready(old)), (Some(5), None));

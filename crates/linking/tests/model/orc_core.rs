@@ -163,10 +163,10 @@ fn c10_hidden_symbols_are_passed_over() {
 fn c11_flags_are_told_without_materializing() {
     let (session, main) = in_place();
     let [foo, bar, baz] = ["foo", "bar", "baz"].map(|name| session.intern(name));
-    main.define(Never::new(&[(foo, E | SymbolFlags::CALLABLE), (bar, weak_flag())]).unit()).expect("defined");
+    main.define(Never::new(&[(foo, E | SymbolFlags::ABSOLUTE), (bar, weak_flag())]).unit()).expect("defined");
     let found = session.lookup(vec![main.all()], weak([foo, bar, baz]), Until::Known).wait().expect("known");
     let flags: Vec<_> = found.iter().map(|found| (found.label.symbol, found.flags, found.address)).collect();
-    assert_eq!(flags, [(foo, E | SymbolFlags::CALLABLE, None), (bar, weak_flag(), None)]);
+    assert_eq!(flags, [(foo, E | SymbolFlags::ABSOLUTE, None), (bar, weak_flag(), None)]);
     assert!(session.lookup(vec![main.all()], required([baz]), Until::Known).wait().is_err());
 }
 
@@ -266,12 +266,12 @@ fn c17_reexports_on_demand() {
     let (session, main) = in_place();
     let other = session.create_dylib("other").expect("a dylib");
     let (foo, bar) = (session.intern("foo"), session.intern("bar"));
-    let callable = E | SymbolFlags::CALLABLE;
-    main.define(made(&[(foo, callable, 1), (bar, E, 2)])).expect("defined");
+    let absolute = E | SymbolFlags::ABSOLUTE;
+    main.define(made(&[(foo, absolute, 1), (bar, E, 2)])).expect("defined");
     let from = main.exported();
     other.add_generator(Reexports { from, filter: |name: &str| name != "bar" }).expect("added");
     let found = session.lookup(vec![other.all()], weak([foo, bar]), Until::Ready).wait().expect("found");
-    assert_eq!((found.len(), found[0].address, found[0].flags), (1, Some(1), callable));
+    assert_eq!((found.len(), found[0].address, found[0].flags), (1, Some(1), absolute));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use brolga_linking::machine::{
     CreateDylib, CreateTracker, Define, How, Machine, NewUnit, RemoveTracker, Source, Transfer, UnitHome,
 };
 use brolga_linking::{
-    Alias, Dependants, Dependence, Error, Link, Names, OnDrop, Responsibility, SessionId, SymbolFlags, Until,
-    required, unit,
+    Alias, Dependants, Dependence, Error, Link, Names, OnDrop, Responsibility, SessionId, Until, required,
+    unit,
 };
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ fn an_id_of_a_closed_dylib_is_never_another() {
     for round in 0..200 {
         let new = session.create_dylib(&format!("new {round}")).expect("a dylib");
         assert_ne!(new.id(), old.id());
-        new.define(made(&[(foo, E | SymbolFlags::CALLABLE, 5)])).expect("defined");
+        new.define(made(&[(foo, E, 5)])).expect("defined");
         let place = |id: brolga_linking::DylibId| format!("{id:?}").split('.').next().map(str::to_owned);
         reused |= place(new.id()) == place(old.id());
         assert!(main.lookup([foo]).wait().is_err(), "it is not linked against");

@@ -49,7 +49,7 @@ pub(super) struct Form {
     pub(super) write: Write,
 }
 
-/// What a relocation refers to.
+/// The entity whose address a relocation takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     Symbol,
@@ -73,7 +73,7 @@ impl Target {
     }
 }
 
-/// What is subtracted.
+/// The address that is subtracted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     /// Nothing.
@@ -107,7 +107,7 @@ pub(super) enum Write {
     Move { group: u32, range: Range },
 }
 
-/// What a value has to fit.
+/// The range that a value has to be in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Range {
     Any,
@@ -287,7 +287,7 @@ fn aarch64(r_type: u32) -> Result<Form, &'static str> {
     }
 }
 
-/// Writes a value into its place; nothing if it does not fit.
+/// Writes a value into its place; `None` if it does not fit.
 pub(super) fn write(form: Write, place: &mut [u8], value: i64) -> Option<()> {
     match form {
         Write::Bytes(size, range) => {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   code        sections │ stubs, thunk of `atexit`
-//!   read-only   sections │ sections with names that C can spell, by name │ .eh_frame, 0 │ handle, slots
+//!   read-only   sections │ sections named as C identifiers, by name │ .eh_frame, 0 │ handle, slots
 //!   writable    sections │ the same                                      │ common symbols │ words of stubs
 //! ```
 //!
-//! Sections with a name that C can spell are adjacent to those of the same name, so that `__start_NAME` and `__stop_NAME` enclose them. All others are followed by a byte
-//! of their own: a label at the end of a section is then at no other section's start.
+//! Sections whose name is a C identifier are adjacent to those of the same name, so that `__start_NAME` and `__stop_NAME` enclose them. Every other section is followed by a byte
+//! of its own, so that a label at its end is not at the start of another section.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(super) struct Imported {
 /// Imports by name.
 pub(super) type Imports<'a> = BTreeMap<&'a str, Imported>;
 
-/// What a slot or a stub is for.
+/// The use of a slot or a stub.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Key<'a> {
     Own(usize, usize),
@@ -323,7 +323,7 @@ fn size_of(sizes: &mut Parts, part: Part) -> &mut usize {
     }
 }
 
-/// Adds bytes to a part and returns their offset; nothing beyond what offsets can express.
+/// Adds bytes to a part and returns their offset; `None` if it is too large for an offset.
 fn put(size: &mut usize, bytes: usize, align: usize) -> Option<usize> {
     let at = size.checked_next_multiple_of(align)?;
     *size = at.checked_add(bytes).filter(|&end| u32::try_from(end).is_ok())?;

@@ -36,10 +36,10 @@
 //! | `__start_NAME`, `__stop_NAME` | the ends of the sections `NAME`, which are adjacent |
 //! | `_GLOBAL_OFFSET_TABLE_`, `__dso_handle`, `__tls_get_addr`, `atexit`, `__cxa_thread_atexit` | of the unit |
 //!
-//! What is refused is refused by name. The unwind table is handed to the system's unwinder, so exceptions of C++ pass from file to file; none may reach compiled code of programs.
+//! Refusals name the construct. The unwind table is handed to the system's unwinder, so exceptions of C++ pass from file to file; none may reach compiled code of programs.
 //! Debug information is left out. Every function is a symbol for debuggers and profilers.
 //!
-//! [`Jit::load_object`](crate::Jit::load_object) calls nothing of the code. [`LoadedObject::start`](crate::LoadedObject::start) does, and unloading does if it was started; it takes the embedder's promise
+//! [`Jit::load_object`](crate::Jit::load_object) does not call the code. [`LoadedObject::start`](crate::LoadedObject::start) does, and unloading does if it was started; it takes the embedder's promise
 //! for native code.
 
 mod archive;
@@ -120,7 +120,7 @@ enum Meaning<'a> {
     Nothing,
 }
 
-/// What the linker defines by itself.
+/// A symbol that the linker defines.
 #[derive(Clone, Copy, Debug)]
 enum Provided<'a> {
     Table,

@@ -78,7 +78,7 @@ impl Jit {
         Ok(LoadedObject { unit: loaded, symbols: Arc::new(symbols) })
     }
 
-    /// What the files need of others.
+    /// The symbols that the files need and do not define.
     fn imports<'a>(
         &self,
         object: &'a ObjectFile,
@@ -219,7 +219,7 @@ impl<'a> Unit<'a> {
         self.layout.stubs.get(&key).map(|stub| (self.at(Part::Code, stub.at), *stub))
     }
 
-    /// Where something is; nothing if it is left out.
+    /// The address of a definition; `None` if it is left out.
     fn address(&self, meaning: Meaning<'a>) -> Option<usize> {
         match meaning {
             Meaning::Own { row, .. } if row.ty == Type::Indirect => Some(self.stub(Key::of(meaning))?.0),
@@ -394,7 +394,7 @@ impl<'a> Unit<'a> {
         words.flat_map(|word| (word as u64).to_le_bytes()).collect()
     }
 
-    /// What the thread-local block of a thread begins with.
+    /// The first content of the thread-local block of each thread.
     fn template(&self) -> Result<Option<Template>, LinkError> {
         let tls = &self.layout.tls;
         if tls.size == 0 {

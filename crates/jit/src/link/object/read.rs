@@ -39,7 +39,7 @@ const NO_PRIORITY: u32 = 65_535;
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) machine: Machine,
-    /// By index in the file; nothing where a section is left out.
+    /// By index in the file; `None` for a section that is left out.
     pub(super) sections: Vec<Option<Section>>,
     /// By index in the file.
     pub(super) symbols: Vec<SymbolRow>,
@@ -59,7 +59,7 @@ pub(super) struct Section {
     pub(super) relocs: Vec<Reloc>,
 }
 
-/// What a section is for.
+/// The use of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Code,
@@ -112,7 +112,7 @@ pub(super) enum At {
     Common { size: u64, align: u64 },
 }
 
-/// What a symbol names.
+/// The entity that a symbol names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Type {
     Function,
@@ -152,7 +152,7 @@ impl Member {
         Ok(Member { name: name.to_owned(), machine, sections, symbols, groups })
     }
 
-    /// Names of a file's global symbols, without the rest, for an archive's index; nothing if it is not for the machine.
+    /// The names of a file's global symbols alone, for an archive's index; `None` if the file is for another machine.
     pub(super) fn names(bytes: &[u8], machine: Machine) -> Option<Vec<Name>> {
         let file = open("", bytes, machine).ok()?;
         let in_group: Vec<usize> = file
@@ -421,7 +421,7 @@ impl SymbolRow {
         matches!(self.at, At::Absolute(_))
     }
 
-    /// What is at index 0: the target of relocations without a symbol.
+    /// The entry at index 0: the target of relocations without a symbol.
     fn nothing() -> SymbolRow {
         SymbolRow {
             name: String::new(),

@@ -88,7 +88,7 @@ pub(super) fn is_code(address: usize) -> bool {
     system::is_code(address)
 }
 
-/// The size of the constant of a library at an address; nothing if it may change, or is not known.
+/// The size of the constant of a library at an address; `None` if it may change, or is not known.
 pub(super) fn constant_at(address: usize) -> Option<usize> {
     system::constant_at(address)
 }
@@ -194,13 +194,13 @@ mod system {
 
     /// # Safety
     ///
-    /// What was given to `__cxa_atexit` with the handle may run now.
+    /// Functions that were passed to `__cxa_atexit` with the handle may run now.
     pub(super) unsafe fn finalize_handle(handle: usize) {
         // SAFETY: by the contract.
         unsafe { __cxa_finalize(std::ptr::with_exposed_provenance_mut(handle)) }
     }
 
-    /// What the memory at an address is for.
+    /// The use of the memory at an address.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Segment {
         Code,
@@ -251,7 +251,7 @@ mod system {
             })
         };
         let Some(header) = find(libc::PT_LOAD) else { return 0 };
-        // What is relocated at loading is read-only from then on.
+        // Relocated data is read-only after loading.
         let is_variable = header.p_flags & libc::PF_W != 0 && find(libc::PT_GNU_RELRO).is_none();
         *found = Some(match header.p_flags & libc::PF_X != 0 {
             true => Segment::Code,

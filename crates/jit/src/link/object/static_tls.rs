@@ -46,7 +46,7 @@ unsafe impl Send for StaticTls {}
 unsafe impl Sync for StaticTls {}
 
 impl StaticTls {
-    /// Storage that begins with `template` in each thread; nothing if the loader has no room.
+    /// Storage that begins with `template` in each thread; `None` if the loader has no room.
     pub(super) fn new(template: &[u8], align: usize) -> Option<StaticTls> {
         let bytes = library(template, align);
         let mut file = File::from(pages::memory_file(bytes.len()).ok()?);

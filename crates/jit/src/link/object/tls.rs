@@ -9,7 +9,7 @@
 //! A block is made when a thread first needs it. It goes with its thread or with its module, whichever ends first. Destructors (`__cxa_thread_atexit`) run at the end of their thread, which keeps the
 //! code for them; at the end of the module the destructors of the thread that ends it run, and none of other threads. The end of the process is not the end of its main thread here.
 //!
-//! **Locks**: the table of modules, then blocks of a module; nothing of the code is called under them.
+//! **Locks**: the table of modules, then blocks of a module; no code of a unit is called under them.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
@@ -32,7 +32,7 @@ pub(super) fn own(name: &str) -> Option<usize> {
     }
 }
 
-/// What a block begins with.
+/// The first content of a block.
 #[derive(Debug)]
 pub(super) struct Template {
     pub(super) bytes: Box<[u8]>,
@@ -126,7 +126,7 @@ impl Module {
         let _already = self.template.set(template);
     }
 
-    /// Puts it at a fixed distance from the thread's pointer, and returns that; nothing if there is no room.
+    /// Puts it at a fixed distance from the thread's pointer, and returns that; `None` if there is no room.
     pub(super) fn fix(&self, template: &Template) -> Option<isize> {
         let fixed = StaticTls::new(&template.bytes, template.align)?;
         Some(self.fixed.get_or_init(|| fixed).offset())
@@ -159,7 +159,7 @@ impl Module {
     }
 }
 
-/// What a thread has of the modules.
+/// The blocks and destructors of a thread.
 #[derive(Default)]
 struct Thread {
     blocks: BTreeMap<usize, NonNull<u8>>,
@@ -219,7 +219,9 @@ unsafe extern "C" fn get_addr(pair: *const [usize; 2]) -> *mut u8 {
         return std::ptr::null_mut();
     };
     // Modules that are gone have taken their blocks along.
-    blocks.retain(|&id, _| by_id(id).is_some());
+    let modules = MODULES.read().unwrap_or_else(PoisonError::into_inner);
+    blocks.retain(|id, _| modules.by_id.contains_key(id));
+    drop(modules);
     blocks.insert(id, start);
     start.as_ptr().wrapping_add(offset)
 }
