@@ -22,8 +22,8 @@ pub struct Archive {
     members: Vec<(String, Range<usize>)>,
     /// The member that defines a symbol; the first one, if there are several, and one that others see before one that is hidden.
     index: BTreeMap<String, usize>,
-    /// Members that are linked together because they share a symbol, by member; those that are alone are not here.
-    groups: BTreeMap<usize, Arc<[usize]>>,
+    /// The members that each needs: they define a symbol that it names, or share one with it.
+    needs: Vec<BTreeSet<usize>>,
 }
 
 impl Archive {
@@ -34,6 +34,7 @@ impl Archive {
         let (mut members, mut index, mut hidden) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         // Members by symbol, and whether it joins them.
         let mut sharers: BTreeMap<String, (Vec<usize>, bool)> = BTreeMap::new();
+        let mut wanted: Vec<(usize, String)> = Vec::new();
         for member in archive.members() {
             let member = member.map_err(|error| malformed(name, error))?;
             let (from, size) = member.file_range();
@@ -49,6 +50,8 @@ impl Archive {
                 if is_defined {
                     let names = if is_hidden { &mut hidden } else { &mut index };
                     names.entry(name.clone()).or_insert(number);
+                } else {
+                    wanted.push((number, name.clone()));
                 }
                 if is_defined && !is_in_group || is_tls {
                     let (by, joins) = sharers.entry(name).or_default();
@@ -57,12 +60,19 @@ impl Archive {
                 }
             }
         }
-        let shared = sharers.into_values().filter_map(|(by, joins)| joins.then_some(by));
-        let groups = groups(members.len(), shared);
         for (name, number) in hidden {
             index.entry(name).or_insert(number);
         }
-        Ok(Archive { bytes, members, index, groups })
+        let mut needs = vec![BTreeSet::new(); members.len()];
+        for (number, name) in wanted {
+            needs[number].extend(index.get(&name));
+        }
+        for (by, _) in sharers.into_values().filter(|(_, joins)| *joins) {
+            for (&one, &next) in by.iter().zip(by.iter().cycle().skip(1)) {
+                needs[one].insert(next);
+            }
+        }
+        Ok(Archive { bytes, members, index, needs })
     }
 
     /// The member that defines a symbol.
@@ -70,36 +80,26 @@ impl Archive {
         self.index.get(symbol).copied()
     }
 
-    /// Reads a member, and those that it needs and that need it, and those that share a symbol with one, which are linked together. Says which
-    /// they are.
+    /// Reads a member with those that it needs and that need it, which are linked together. Says which they are.
     pub fn component(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
-        let mut files: BTreeMap<usize, ObjectFile> = BTreeMap::new();
-        let mut callers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-        let mut open = vec![number];
+        let mut callers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let (mut reached, mut open) = (BTreeSet::new(), vec![number]);
         while let Some(at) = open.pop() {
-            if files.contains_key(&at) {
-                continue;
+            if reached.insert(at) {
+                for &needed in self.needs.get(at).into_iter().flatten() {
+                    callers.entry(needed).or_default().push(at);
+                    open.push(needed);
+                }
             }
-            let file = self.member(at)?;
-            for needed in file.undefined().filter_map(|name| self.member_with(name)) {
-                callers.entry(needed).or_default().insert(at);
-                open.push(needed);
-            }
-            for &other in self.groups.get(&at).into_iter().flat_map(|group| group.iter()) {
-                callers.entry(at).or_default().insert(other);
-                open.push(other);
-            }
-            files.insert(at, file);
         }
-        let mut component = BTreeSet::new();
-        let mut open = vec![number];
+        let (mut component, mut open) = (BTreeSet::new(), vec![number]);
         while let Some(at) = open.pop() {
             if component.insert(at) {
                 open.extend(callers.get(&at).into_iter().flatten());
             }
         }
-        files.retain(|at, _| component.contains(at));
-        Ok((ObjectFile::together(files.into_values())?, component))
+        let files = component.iter().map(|&at| self.member(at)).collect::<Result<Vec<_>, _>>()?;
+        Ok((ObjectFile::together(files)?, component))
     }
 
     /// Reads a member.
@@ -110,33 +110,4 @@ impl Archive {
         // Members may have one name.
         ObjectFile::parse(&format!("{name}({number})"), bytes)
     }
-}
-
-/// The classes of members that sets with members in common make up; by member, without the members that are alone.
-fn groups(count: usize, sets: impl Iterator<Item = Vec<usize>>) -> BTreeMap<usize, Arc<[usize]>> {
-    /// The first of a member's class, as far as it is known.
-    fn first(leads: &mut [usize], mut at: usize) -> usize {
-        while leads[at] != at {
-            leads[at] = leads[leads[at]];
-            at = leads[at];
-        }
-        at
-    }
-    let mut leads: Vec<usize> = (0..count).collect();
-    for set in sets {
-        for &other in set.iter().skip(1) {
-            let (a, b) = (first(&mut leads, set[0]), first(&mut leads, other));
-            leads[a.max(b)] = a.min(b);
-        }
-    }
-    let mut classes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for at in 0..count {
-        classes.entry(first(&mut leads, at)).or_default().push(at);
-    }
-    let mut groups = BTreeMap::new();
-    for class in classes.into_values().filter(|class| class.len() > 1) {
-        let class: Arc<[usize]> = class.into();
-        groups.extend(class.iter().map(|&at| (at, class.clone())));
-    }
-    groups
 }

@@ -11,6 +11,8 @@
 //! | `.eh_frame` | the unwind table |
 //! | not allocated, notes | left out |
 
+use std::collections::BTreeSet;
+
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader, Sym};
 use object::{
     LittleEndian, Object, ObjectComdat, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
@@ -135,7 +137,7 @@ impl Member {
     /// Reads a file for `machine`.
     pub(super) fn read(name: &str, bytes: &[u8], machine: Machine) -> Result<Member, ObjectFileError> {
         let file = open(name, bytes, machine)?;
-        let mut reader = Reader { name, file: &file, machine };
+        let reader = Reader { name, file: &file, machine };
         let count = file.sections().map(|section| section.index().0 + 1).max().unwrap_or(0);
         let mut sections: Vec<Option<Section>> = Vec::new();
         sections.resize_with(count, || None);
@@ -155,7 +157,7 @@ impl Member {
     /// The names of a file's global symbols alone, for an archive's index; `None` if the file is for another machine.
     pub(super) fn names(bytes: &[u8], machine: Machine) -> Option<Vec<Name>> {
         let file = open("", bytes, machine).ok()?;
-        let in_group: Vec<usize> = file
+        let in_group: BTreeSet<usize> = file
             .comdats()
             .flat_map(|group| group.sections().map(|index| index.0).collect::<Vec<_>>())
             .collect();
@@ -364,7 +366,6 @@ impl<'d> Reader<'_, 'd> {
         symbols: &[SymbolRow],
     ) -> Result<Vec<Reloc>, ObjectFileError> {
         let mut relocs = Vec::new();
-        let mut end = 0;
         for (offset, relocation) in section.relocations() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             if r_type == 0 || self.machine.is_hint(r_type) {
@@ -392,13 +393,12 @@ impl<'d> Reader<'_, 'd> {
                 RelocationTarget::Absolute if !symbols.is_empty() => 0,
                 _ => return Err(malformed(self.name, "a relocation refers to a symbol that is not there")),
             };
-            end = end.max(offset + size);
             relocs.push(Reloc { offset, form, symbol, addend: relocation.addend() });
         }
         Ok(relocs)
     }
 
-    fn groups(&mut self, count: usize) -> Result<Vec<(String, Vec<usize>)>, ObjectFileError> {
+    fn groups(&self, count: usize) -> Result<Vec<(String, Vec<usize>)>, ObjectFileError> {
         let mut groups = Vec::new();
         for group in self.file.comdats() {
             let name = group.name().map_err(|error| malformed(self.name, error))?.to_owned();
