@@ -333,3 +333,29 @@ fn dylibs_of_other_sessions_are_refused() {
     assert!(here.alias("f", &other, "g").is_err());
     assert!(here.end_reexport(&other).is_err());
 }
+
+#[test]
+fn a_dylib_may_have_a_method_of_one_function_and_see_another_of_the_name() {
+    each(|session, kind, at| {
+        let [home, facade, main] = dylibs(session);
+        // Main's method is one of the facade's `h`, which its programs mean; those that are defined later mean the one of another dylib.
+        define(&facade, kind, &takes("h", "Any", 1));
+        define(&main, Kind::Tiered, &takes("f", "Int64", 2));
+        define(&home, kind, &takes("h", "Float64", 3));
+        let calls_f = "\n1 ─ %1 = invoke Main.f(7::Int64)::Int64\n│   %2 = Base.add_int(%1, 100)::Int64\n└──      return %2\nend\n";
+        let calls_both = "function both()::Int64\n1 ─ %1 = invoke Main.f(7::Int64)::Int64\n│   %2 = invoke Main.h(7::Int64)::Int64\n\
+            │   %3 = Base.mul_int(%1, 10000)::Int64\n│   %4 = Base.add_int(%2, %3)::Int64\n└──      return %4\nend\n";
+        define(&main, kind, &format!("function h(x::Int64)::Int64{calls_f}"));
+        define(&main, kind, calls_both);
+        assert_eq!(value(&main, "both"), Some(2_0102), "{at}");
+        main.reexport(&home, Exports::only(["h"])).unwrap();
+        let calls = "function f(x::Int64)::Int64\n1 ─ %1 = dynamic Main.h(x)::Any\n│   %2 = Core.typeassert(%1, Int64)::Int64\n\
+            │   %3 = Base.add_int(%2, 1000)::Int64\n└──      return %3\nend\n";
+        let again = main.read("again.jlir", calls.as_bytes()).unwrap();
+        main.redefine(Kind::Lazy.of(again)).unwrap();
+        define(&home, kind, &takes("h", "Int64", 4));
+        assert_eq!(main.func::<(i64,), i64>("h(Int64)").unwrap().call((7,)), Ok(1104), "{at}");
+        assert_eq!(main.func::<(i64,), i64>("f").unwrap().call((7,)), Ok(1004), "{at}");
+        assert_eq!(value(&main, "both"), Some(1004_1104), "{at}");
+    });
+}

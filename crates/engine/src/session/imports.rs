@@ -8,7 +8,7 @@
 //! | a global variable of its program, or a constant with an identity | never: each program has its own |
 //! | a C function or variable by name | it comes from the same dylib, or the name is one of the run time's |
 //! | a call of a method | the call goes to the same definition from there |
-//! | a function as a value | the name means the same function there (`owners.rs`) |
+//! | a function as a value | the name means the same function there: the one that the program's own functions mention, else the one that it means now (`owners.rs`) |
 //! | the address of a function for C | never |
 //!
 //! **Static calls are bound when a program is defined**: to a dylib, by [`Bindings`], and to the signature of a method ([`bind_calls`]). Both stay when the program
@@ -17,17 +17,18 @@
 //! **Dynamic calls** are decided when they are compiled, if the module has all methods that they may go to in the session. A function that has others is noted as
 //! open ([`Module::note_open`]): no pass decides its dynamic calls.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brolga_ir::func::{CalleeData, ForeignData};
 use brolga_ir::function_name::is_library;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Callee, Context, Func, FuncId, FunctionName, Inst, Module, Op, Type, TypeKind};
+use brolga_ir::{Callee, Context, Func, FuncId, FunctionName, Inst, Module, Name, Op, Type, TypeKind};
 use brolga_linking::DylibId;
 use brolga_opt::guessed;
 use brolga_opt::lower::is_julia_function;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::link_orders::View;
 use super::names_in::{Bindings, functions_in, variables};
@@ -98,8 +99,34 @@ struct Import<'a> {
     pending: Vec<FuncId>,
     done: FxHashSet<Sought>,
     homes: BTreeMap<DylibId, View<'a>>,
+    meanings: Meanings,
     /// The dylibs of what was added.
     bindings: Bindings,
+}
+
+/// What the names of functions mean in a module: what its own functions take them for, and else what they mean now.
+#[derive(Default)]
+struct Meanings {
+    /// The functions that the own ones mention, by module and text; made when the first body is looked at.
+    mentioned: OnceCell<FxHashMap<(Name, Name), FunctionName>>,
+}
+
+impl Meanings {
+    /// Whether a function is the one that its name means in a module, whose first `own` functions are its own.
+    fn is_meant(&self, module: &Module, own: usize, function: Type) -> bool {
+        let (cx, names) = (&module.cx, &module.cx.names);
+        let named = |ty: Type| match *cx.types.kind(ty) {
+            TypeKind::Function(name) => Some(((name.module, names.intern(names.text(name.name))), name)),
+            _ => None,
+        };
+        let Some((key, name)) = named(function) else { return true };
+        let mentioned = self.mentioned.get_or_init(|| {
+            let all = module.funcs().take(own).flat_map(|(_, func)| functions_in(cx, func));
+            all.filter_map(named).collect()
+        });
+        let now = || FunctionName::of(names, names.text(name.module), names.text(name.name));
+        mentioned.get(&key).copied().unwrap_or_else(now) == name
+    }
 }
 
 impl<'a> Importer<'a> {
@@ -112,6 +139,7 @@ impl<'a> Importer<'a> {
             pending: module.funcs().map(|(id, _)| id).collect(),
             done: FxHashSet::default(),
             homes: BTreeMap::new(),
+            meanings: Meanings::default(),
             bindings: Bindings::new(),
         };
         let mut has_unknown = false;
@@ -163,7 +191,7 @@ impl<'a> Importer<'a> {
             }
             let has_body = func.blocks().next().is_some() && {
                 let home = import.homes.entry(dylib).or_insert_with(|| (self.view_of)(dylib));
-                self.means_the_same(module, import.own, &offer, (dylib, home))
+                self.means_the_same(module, (import.own, &import.meanings), &offer, (dylib, home))
             };
             let func = if has_body { Func::clone(func) } else { func.declaration() };
             // The module's view takes over what the function names.
@@ -214,7 +242,7 @@ impl<'a> Importer<'a> {
     fn means_the_same(
         &self,
         module: &Module,
-        own: usize,
+        (own, meanings): (usize, &Meanings),
         offer: &Offer,
         (dylib, home): (DylibId, &View<'_>),
     ) -> bool {
@@ -231,7 +259,7 @@ impl<'a> Importer<'a> {
         };
         (is_here || func.foreigns().all(is_known))
             && !ops.any(stays)
-            && functions_in(&module.cx, func).into_iter().all(|ty| is_meant(&module.cx, ty))
+            && functions_in(&module.cx, func).into_iter().all(|ty| meanings.is_meant(module, own, ty))
             && !variables(func).any(|name| module.global(name).is_some())
             && func.callees().all(|(_, callee)| match callee {
                 CalleeData::Method { function, args, .. } => {
@@ -282,12 +310,6 @@ fn most_specific(
     }
     let found = methods.find_method(function, args)?;
     labels.into_iter().nth(found.as_u32() as usize)
-}
-
-/// Whether the name of a function means this one in the scope of a context.
-fn is_meant(cx: &Context, function: Type) -> bool {
-    let TypeKind::Function(name) = *cx.types.kind(function) else { return true };
-    FunctionName::of(&cx.names, cx.names.text(name.module), cx.names.text(name.name)) == name
 }
 
 /// Where the calls of a program go, with calls of its own functions to these.
