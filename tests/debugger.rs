@@ -202,13 +202,23 @@ fn file() -> PathBuf {
     PathBuf::from(std::env::var_os("BROLGA_TOY").unwrap())
 }
 
-#[test]
-#[ignore = "runs under gdb, started by the test below"]
-fn under_gdb() {
-    let engine = Engine::new(Options::new().opt_level(OptLevel::O0).code_mapping(Mapping::Private)).unwrap();
+fn toy_under_gdb(level: OptLevel) {
+    let engine = Engine::new(Options::new().opt_level(level).code_mapping(Mapping::Private)).unwrap();
     engine.listen(Arc::new(GdbInterface::new(1, "unknown.src")));
     let unit = engine.compile(&program(&file())).unwrap();
     assert_eq!(unit.func::<(i64, i64), i64>("outer").unwrap().call((3, 4)), Ok(expected(3, 4)));
+}
+
+#[test]
+#[ignore = "runs under gdb, started by the test below"]
+fn under_gdb() {
+    toy_under_gdb(OptLevel::O0);
+}
+
+#[test]
+#[ignore = "runs under gdb, started by the test below"]
+fn optimised_under_gdb() {
+    toy_under_gdb(OptLevel::O2);
 }
 
 /// Runs the ignored test of this program under a command; what it printed, or why it cannot.
@@ -278,6 +288,32 @@ fn gdb_stops_at_lines_of_the_source_and_prints_variables() {
     }
 }
 
+/// What is left of a variable has its value.
+#[test]
+fn gdb_prints_no_wrong_values_of_optimised_code() {
+    let folder = folder("gdb-optimised");
+    let file = folder.join("toy.src");
+    std::fs::write(&file, SOURCE).unwrap();
+    // The second stop is in the second iteration.
+    let names = ["step", "square", "total", "n"];
+    let prints = names.map(|name| format!("print {name}"));
+    let mut commands = vec!["break toy.src:5", "run"];
+    commands.extend(prints.iter().map(String::as_str));
+    commands.extend(["backtrace 3", "kill"]);
+    let printed = gdb(&commands, "optimised_under_gdb", &file);
+    std::fs::remove_dir_all(folder).unwrap();
+    let Some(text) = printed else { return };
+    for what in ["toy.src:5", "toy(Int64, Int64) ()", "in outer(Int64, Int64) ()"] {
+        assert!(text.contains(what), "no `{what}` in:\n{text}");
+    }
+    let values: Vec<&str> = text.lines().filter(|line| line.starts_with('$')).collect();
+    assert_eq!(values.len(), names.len(), "{text}");
+    for (value, right) in values.iter().zip([3, 9, 0, 4]) {
+        let shown = value.split(" = ").nth(1).unwrap_or_default();
+        assert!(shown == "<optimized out>" || shown == right.to_string(), "{right} is `{value}` in:\n{text}");
+    }
+}
+
 /// A function of C that calls another one, both of an object file.
 #[cfg(target_arch = "x86_64")]
 const C: &str = "__attribute__((noinline)) static long inner_of_c(long x) { __asm__ volatile(\"\"); return x * 3; }\n\
@@ -308,11 +344,20 @@ fn gdb_stops_in_functions_of_object_files() {
     let mut compiler = Command::new("gcc");
     compiler.args(["-O1", "-fno-omit-frame-pointer", "-c", "made.c"]).current_dir(&folder);
     assert!(compiler.status().unwrap().success());
-    let commands = ["break inner_of_c", "run", "print $rdi", "backtrace 2", "kill"];
+    let commands = [
+        "break f(Int64)",
+        "break inner_of_c",
+        "run",
+        "backtrace 1",
+        "continue",
+        "print $rdi",
+        "backtrace 5",
+        "kill",
+    ];
     let printed = gdb(&commands, "object_file_under_gdb", &object);
     std::fs::remove_dir_all(folder).unwrap();
     let Some(text) = printed else { return };
-    for what in ["in inner_of_c ()", "$1 = 7", "in outer_of_c ()"] {
+    for what in ["#0  0x", "in f(Int64) ()", "inner_of_c ()", "$1 = 7", "in outer_of_c ()", "in entry ()"] {
         assert!(text.contains(what), "no `{what}` in:\n{text}");
     }
 }

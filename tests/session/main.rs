@@ -63,6 +63,7 @@ mod removal;
 mod shared;
 mod sources;
 mod stress;
+mod stress_names;
 mod threads;
 mod tiers;
 mod trackers;

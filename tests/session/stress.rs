@@ -30,10 +30,10 @@ const CHANGERS: usize = 2;
 
 /// The memory of the process.
 #[derive(Clone, Copy, Debug)]
-struct Memory {
-    live: isize,
+pub(super) struct Memory {
+    pub(super) live: isize,
     resident_kib: usize,
-    mappings: usize,
+    pub(super) mappings: usize,
     /// The chunks of the run time's heap.
     heap_kib: usize,
     /// Bytes in the allocator, where it reports them.
@@ -48,7 +48,7 @@ impl Memory {
     }
 }
 
-fn process(session: &Session) -> Memory {
+pub(super) fn process(session: &Session) -> Memory {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let resident = resident.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0);

@@ -322,7 +322,7 @@ impl Options {
     /// let place = ExtraPass { after: &["inline"], ..ExtraPass::new(&ADDS, Level::High) };
     /// let engine = Engine::new(Options::new().pass(place)?)?;
     /// let text = "function f(x::Int64)::Int64\n1 ─ %1 = Base.mul_int(x, 10)::Int64\n└── return %1\nend";
-    /// let unit = engine.compile(&Program::parse("f.jlir", text.as_bytes())?)?;
+    /// let unit = engine.compile(&Program::read("f.jlir", text.as_bytes())?)?;
     /// assert_eq!(unit.func::<(i64,), i64>("f")?.call((4,))?, 14);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -330,7 +330,7 @@ impl Options {
     /// # Errors
     /// Another pass has its name, or no place meets its conditions.
     pub fn pass(mut self, pass: ExtraPass) -> Result<Options, Error> {
-        self.opt.extra.push(pass);
+        self.opt.extra.push(Arc::new(pass));
         for level in OptLevel::ALL {
             brolga_opt::steps(level, pass.ir, &self.opt.extra)?;
         }

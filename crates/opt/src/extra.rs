@@ -10,10 +10,14 @@
 //!
 //! **Trust.** What the pass leaves is verified after each change, and a function that breaks a rule is an error which names the pass. All facts are computed again.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use brolga_ir::Level;
+use smallvec::SmallVec;
 
 use crate::error::OptError;
-use crate::options::OptLevel;
+use crate::options::{OptLevel, PlacedPass, sealed};
 use crate::pass::Pass;
 use crate::pipeline::{PASSES, stage};
 use crate::scope::{Step, Visit};
@@ -39,12 +43,6 @@ impl ExtraPass {
     /// A pass at the end of the passes for one level of the IR, at each level of optimisation.
     pub const fn new(pass: &'static Pass, ir: Level) -> ExtraPass {
         ExtraPass { pass, ir, from: OptLevel::O0, after: &[], before: &[], version: 0 }
-    }
-
-    /// What code depends on.
-    pub(crate) fn key(&self) -> String {
-        let ExtraPass { pass, ir, from, after, before, version } = self;
-        format!("{}:{version}:{ir}:{from}:{}<{}", pass.name, after.join(","), before.join(","))
     }
 
     /// Where it runs among steps.
@@ -80,12 +78,28 @@ impl ExtraPass {
     }
 }
 
+impl sealed::Sealed for ExtraPass {}
+
+impl PlacedPass for ExtraPass {
+    fn key(&self) -> String {
+        let ExtraPass { pass, ir, from, after, before, version } = self;
+        format!("{}:{version}:{ir}:{from}:{}<{}", pass.name, after.join(","), before.join(","))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// The steps of a level of optimisation for functions of one level of the IR, with extra passes.
 ///
 /// # Errors
 /// A pass has the name of another one or takes no functions of the level that it is for; a label is not one of a step; no place meets its conditions.
-pub fn steps(level: OptLevel, ir: Level, extra: &[ExtraPass]) -> Result<Vec<Step>, OptError> {
+pub fn steps(level: OptLevel, ir: Level, extra: &[Arc<dyn PlacedPass>]) -> Result<Vec<Step>, OptError> {
     let mut steps = stage(level, ir);
+    // Nothing else is a placed pass.
+    let extra = extra.iter().filter_map(|pass| pass.as_any().downcast_ref());
+    let extra: SmallVec<[&ExtraPass; 2]> = extra.collect();
     for (number, one) in extra.iter().enumerate() {
         let name = one.pass.name;
         let is_taken = |other: &str| other == name;
@@ -113,8 +127,12 @@ mod tests {
     static ONE: Pass = Pass::new("one", PassLevel::High, |_, _| Changed::No);
     static TWO: Pass = Pass::new("two", PassLevel::Both, |_, _| Changed::No);
 
+    fn placed(extra: &[ExtraPass]) -> Vec<Arc<dyn PlacedPass>> {
+        extra.iter().map(|&pass| Arc::new(pass) as Arc<dyn PlacedPass>).collect()
+    }
+
     fn labels(level: OptLevel, ir: Level, extra: &[ExtraPass]) -> Vec<&'static str> {
-        steps(level, ir, extra).unwrap().into_iter().map(|step| step.label).collect()
+        steps(level, ir, &placed(extra)).unwrap().into_iter().map(|step| step.label).collect()
     }
 
     #[test]
@@ -149,11 +167,12 @@ mod tests {
     #[test]
     fn places_that_are_not_there_are_errors() {
         let one = ExtraPass::new(&ONE, Level::High);
-        let refused = |extra: &[ExtraPass]| steps(OptLevel::O2, Level::High, extra).unwrap_err().to_string();
+        let refused =
+            |extra: &[ExtraPass]| steps(OptLevel::O2, Level::High, &placed(extra)).unwrap_err().to_string();
         let unknown = refused(&[ExtraPass { after: &["gvn"], ..one }]);
         assert!(
             unknown.starts_with(
-                "`one` cannot be placed: there is no step `gvn`; the steps are union-split, inline"
+                "`one` cannot be placed: there is no step `gvn`; the steps are `union-split`, `inline`"
             ),
             "{unknown}"
         );

@@ -1,10 +1,10 @@
 //! Options of a run of passes.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use brolga_ir::{Arch, Func};
-
-use crate::extra::ExtraPass;
 
 /// How much is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
@@ -135,6 +135,20 @@ impl Default for InlineLimits {
     }
 }
 
+/// A pass of the embedder with its place: an [`ExtraPass`](crate::ExtraPass), which is in a layer above.
+pub trait PlacedPass: sealed::Sealed + fmt::Debug + Send + Sync {
+    /// All that code depends on, as one line.
+    fn key(&self) -> String;
+
+    /// The [`ExtraPass`](crate::ExtraPass).
+    fn as_any(&self) -> &dyn Any;
+}
+
+pub(crate) mod sealed {
+    /// Nothing outside of the crate is a placed pass.
+    pub trait Sealed {}
+}
+
 /// The choices of a run. Every field may be changed on its own.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -158,7 +172,7 @@ pub struct Options {
     /// The passes that do not run, by name. A required pass runs all the same.
     pub skip: Vec<&'static str>,
     /// Passes of the embedder. [`steps`](crate::steps) checks them.
-    pub extra: Vec<ExtraPass>,
+    pub extra: Vec<Arc<dyn PlacedPass>>,
     /// The most statements that a function may have before, between and behind passes.
     pub max_statements: Option<usize>,
     /// The most bytes that compiling a function may take, by the [estimate](memory_of); `None` is [`COMPILE_MEMORY`].
@@ -211,7 +225,7 @@ impl Options {
             recursion_growth,
         } = inline;
         let (bounds, skip) = (check_bounds.name(), skip.join(","));
-        let extra: Vec<String> = extra.iter().map(ExtraPass::key).collect();
+        let extra: Vec<String> = extra.iter().map(|pass| pass.key()).collect();
         let most = max_statements.map_or(String::from("any"), |most| most.to_string());
         format!(
             "bounds={bounds} checked={checked} arch={arch} fma={fma} inline={threshold},{cold_threshold},{nonleaf_penalty},\
@@ -225,7 +239,21 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brolga_ir::Level;
+
+    #[derive(Debug)]
+    struct NoPass;
+
+    impl sealed::Sealed for NoPass {}
+
+    impl PlacedPass for NoPass {
+        fn key(&self) -> String {
+            "none".to_owned()
+        }
+
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
 
     #[test]
     fn a_key_shows_each_choice_that_changes_code() {
@@ -242,7 +270,7 @@ mod tests {
             Options { cpu: CpuFeatures { fma: true }, ..base.clone() },
             Options { inline, ..base.clone() },
             Options { skip: vec!["gvn"], ..base.clone() },
-            Options { extra: vec![ExtraPass::new(&crate::passes::dce::PASS, Level::High)], ..base.clone() },
+            Options { extra: vec![Arc::new(NoPass)], ..base.clone() },
             Options { max_statements: Some(9), ..base.clone() },
         ];
         assert!(changed.iter().all(|options| options.key() != base.key()));

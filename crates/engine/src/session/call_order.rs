@@ -7,15 +7,13 @@
 //!
 //! It is a guess and changes no meaning: what is not defined, or is ready, is passed over, and a call that comes first compiles as always.
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use brolga_linking::{DylibId, Label, Priority, Symbol, Until};
+use brolga_linking::{DylibId, Label, Priority, Until};
 
 use super::lazy::BODY;
-use super::sync::lock;
 use super::{Session, linking};
 
 /// The functions that were compiled because they were called, in this order. As a text it has a line for each: its dylib, a tab, and its symbol; line breaks, tabs and backslashes in names are written `\n`, `\r`, `\t`
@@ -84,36 +82,10 @@ impl FromStr for CallOrder {
     }
 }
 
-/// The first calls of a session's functions.
-#[derive(Default)]
-pub(super) struct FirstCalls {
-    calls: Mutex<Calls>,
-}
-
-#[derive(Default)]
-struct Calls {
-    known: BTreeSet<(DylibId, Arc<str>)>,
-    /// The same, in the order of the calls.
-    order: Vec<(DylibId, Arc<str>)>,
-}
-
-impl FirstCalls {
-    /// The body with this symbol is wanted because its function was called.
-    pub(super) fn note(&self, session: &linking::Session<super::Native>, dylib: DylibId, body: Symbol) {
-        let text = session.names().text(body);
-        let Some(function) = text.strip_suffix(BODY) else { return };
-        let call = (dylib, Arc::from(function));
-        let mut calls = lock(&self.calls);
-        if calls.known.insert(call.clone()) {
-            calls.order.push(call);
-        }
-    }
-}
-
 impl Session {
     /// The functions that were compiled because they were called, so far, in the order of their first calls. Functions of closed dylibs are left out.
     pub fn call_order(&self) -> CallOrder {
-        let order = lock(&self.inner.shared.first_calls.calls).order.clone();
+        let order = self.inner.shared.first_calls.order();
         let named = |(dylib, function): (DylibId, Arc<str>)| {
             Some((self.home(dylib)?.name().to_owned(), function.to_string()))
         };

@@ -22,7 +22,7 @@ use brolga_linking::{Label, Symbol, SymbolRef};
 use super::Session;
 use super::dylib::Dylib;
 use super::scope::Variable;
-use super::sources::Source;
+use super::sources::{SOURCE, Source};
 
 /// The end of a variable's symbol.
 const GLOBAL: &str = "#global";
@@ -32,9 +32,6 @@ const TYPE: &str = "#type";
 
 /// The end of a re-export's symbol.
 pub(super) const REEXPORT: &str = "#reexport";
-
-/// The end of a source's symbol.
-pub(super) const SOURCE: &str = "#source";
 
 /// The ends of the symbols.
 pub(super) const DECLARED: [&str; 4] = [GLOBAL, TYPE, REEXPORT, SOURCE];
@@ -52,11 +49,6 @@ pub(super) fn type_symbol(name: &str, count: u32) -> String {
 /// The text of the symbol of a re-export of a dylib.
 pub(super) fn reexport_symbol(dylib: &str, number: u64) -> String {
     format!("{number}#{dylib}{REEXPORT}")
-}
-
-/// The text of the symbol of a source.
-pub(super) fn source_symbol(number: u64) -> String {
-    format!("{number}{SOURCE}")
 }
 
 /// The number and the name in a symbol with this end.

@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use brolga_linking::{Name, Observed, Progress, SymbolFacts, SymbolFlags};
 
-use super::declared::{REEXPORT, SOURCE};
+use super::declared::REEXPORT;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::linking;
+use super::sources::SOURCE;
 use super::sync::lock;
 use super::{Exports, Inner, Session};
 

@@ -142,7 +142,7 @@ impl Function {
     /// twice.typed::<(i64,), i64>()?.call((4,))?;
     /// let compiled = &twice.code_instances()[0];
     /// assert!(compiled.code.is_some());
-    /// assert_eq!(compiled.callees, ["add(Int64,Int64)"]);
+    /// assert_eq!(compiled.callees, ["add(Int64, Int64)"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn code_instances(&self) -> Vec<CodeInstance> {

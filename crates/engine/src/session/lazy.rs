@@ -249,7 +249,8 @@ type Failed = Box<dyn Error + Send + Sync>;
 impl Materialize for Body {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         if let (Some(session), Some(shared)) = (self.session.upgrade(), self.shared.upgrade()) {
-            shared.first_calls.note(&session, self.home.dylib, self.body);
+            let body = session.names().text(self.body);
+            shared.first_calls.note(&session, self.home.dylib, body.strip_suffix(BODY).unwrap_or(&body));
         }
         match (self.look_up(self.body, Priority::Blocking), self.pin.get()) {
             (Ok(Some(target)), _) => Ok(target),

@@ -112,6 +112,7 @@ mod dylib;
 mod error;
 mod evaluator;
 mod exports;
+mod first_calls;
 mod function;
 mod host;
 mod imports;

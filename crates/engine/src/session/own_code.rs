@@ -33,13 +33,13 @@ impl Dylib {
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
-    /// # use brolga_ir as ir;
+    /// # use {brolga_ir as ir, brolga_runtime::Doors};
     /// use brolga::session::{OwnCode, Signature};
     /// use brolga::{Options, Session, Workers};
     /// use ir::Type;
     ///
     /// // SAFETY: the bytes add two integers, as their signature says.
-    /// let doors = unsafe { brolga::Doors::open() };
+    /// let doors = unsafe { Doors::open() };
     /// let session = Session::new(Options::new().doors(doors), Workers::Caller)?;
     /// let main = session.create_dylib("main")?;
     /// # #[cfg(target_arch = "x86_64")]

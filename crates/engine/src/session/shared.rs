@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{Evictor, Jit};
 
-use super::call_order::FirstCalls;
 use super::cells::Cells;
+use super::first_calls::FirstCalls;
 use super::input::{CompilationInput, Counting, ProgramFacts};
 use super::method_table::MethodTable;
 use super::target::Placed;

@@ -27,13 +27,15 @@ use brolga_ir::Module;
 use brolga_ir::function_name::is_library;
 use brolga_linking::{DylibId, Symbol};
 
-use super::declared::source_symbol;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::linking;
 use super::owners::{Use, spelled};
 use super::reading::uses;
 use super::sync::lock;
+
+/// The end of a source's symbol.
+pub(super) const SOURCE: &str = "#source";
 
 /// See [`Dylib::add_source`].
 type Supply = Arc<dyn Fn(&Dylib, &str) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync>;
@@ -149,7 +151,7 @@ impl Dylib {
         supply: impl Fn(&Dylib, &str) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     ) -> Result<(), SessionError> {
         let (sources, dylib) = (&self.session.inner.sources, self.linking.id());
-        let held = self.session.linking().symbol(&source_symbol(self.session.next_number()));
+        let held = self.session.linking().symbol(&format!("{}{SOURCE}", self.session.next_number()));
         // Noted first: it ends with its symbol, which may be removed as soon as it is there.
         sources.add(dylib, Source { symbol: held.symbol(), supply: Arc::new(supply) });
         self.linking.define(linking::names_only([held.symbol()])).inspect_err(|_| {

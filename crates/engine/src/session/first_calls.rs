@@ -1,0 +1,57 @@
+//! The record of first calls: which functions were compiled because they were called, in which order (`call_order.rs` is its use).
+//!
+//! **Locks**: the record's, then the linking model's.
+//!
+//! Cost: an entry for each function that was compiled so and is defined; those of others are dropped when there are twice as many as after the last time.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use brolga_linking::{DylibId, Label, Session};
+
+use super::sync::lock;
+use super::target::Native;
+
+/// The first calls of a session's functions.
+#[derive(Default)]
+pub(super) struct FirstCalls {
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    known: BTreeSet<(DylibId, Arc<str>)>,
+    /// The same, in the order of the calls.
+    order: Vec<(DylibId, Arc<str>)>,
+    /// At how many those are dropped that are not defined any more: twice as many as the last sweep left.
+    sweep_at: usize,
+}
+
+/// With fewer calls the record is not swept.
+const SWEPT: usize = 1024;
+
+impl FirstCalls {
+    /// A function is compiled because it was called.
+    pub(super) fn note(&self, session: &Session<Native>, dylib: DylibId, function: &str) {
+        let call = (dylib, Arc::from(function));
+        let mut calls = lock(&self.calls);
+        if !calls.known.insert(call.clone()) {
+            return;
+        }
+        calls.order.push(call);
+        if calls.order.len() >= calls.sweep_at.max(SWEPT) {
+            let is_defined = |(dylib, function): &(DylibId, Arc<str>)| {
+                let symbol = session.names().find(function);
+                symbol.is_some_and(|symbol| session.is_defined(Label { dylib: *dylib, symbol }))
+            };
+            calls.order.retain(is_defined);
+            calls.known = calls.order.iter().cloned().collect();
+            calls.sweep_at = 2 * calls.order.len();
+        }
+    }
+
+    /// The dylibs and symbols of the functions, in the order of their first calls.
+    pub(super) fn order(&self) -> Vec<(DylibId, Arc<str>)> {
+        lock(&self.calls).order.clone()
+    }
+}
