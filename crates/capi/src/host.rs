@@ -12,11 +12,12 @@ use brolga::Program;
 use brolga::heap::{Root, Scope};
 use brolga::session::Signature;
 
+use crate::callback::{BrolgaFreeFn, Data};
+use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::object::BrolgaObject;
 use crate::out::given;
 use crate::runtime::BrolgaRuntime;
-use crate::session::BrolgaDylib;
 use crate::text::name;
 use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
 
@@ -32,33 +33,14 @@ pub type BrolgaHostFn = Option<
     ) -> *mut BrolgaError,
 >;
 
-/// Frees what was given at the definition of a host function, when nothing can call that any more.
-pub type BrolgaFreeFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
-
 type HostFn =
     unsafe extern "C" fn(*mut c_void, *const BrolgaValue, usize, *mut BrolgaValue) -> *mut BrolgaError;
 
 /// A C function with its data.
 struct Host {
     call: HostFn,
-    data: *mut c_void,
-    free: BrolgaFreeFn,
+    data: Data,
     runtime: BrolgaRuntime,
-}
-
-// SAFETY: the data is only handed to the functions of C that came with it, which are called by several threads and on any thread by the
-// contract of `brolga_dylib_define_host`. All else is `Send`.
-unsafe impl Send for Host {}
-// SAFETY: as above.
-unsafe impl Sync for Host {}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        if let Some(free) = self.free {
-            // SAFETY: by the contract of `brolga_dylib_define_host`; the closure that calls with this data is gone.
-            unsafe { free(self.data) };
-        }
-    }
 }
 
 /// Arguments for C, and the handles among them.
@@ -78,7 +60,7 @@ impl Host {
         let mut result = Lent(vec![BrolgaValue::nothing()]);
         // SAFETY: by the contract of `brolga_dylib_define_host`. There are as many arguments as is said, and room for the result.
         let error = scope.call_out(|| unsafe {
-            (self.call)(self.data, args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
+            (self.call)(self.data.pointer(), args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
         });
         if !error.is_null() {
             // The result is not handed out then: it may be half made.
@@ -111,12 +93,12 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         // On any failure from here on, `free` is called.
-        let owned = Owned { data, free };
+        let data = Data::new(data, free);
         let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
         // SAFETY: by the contract.
         let header = unsafe { name(header) }?;
         let signature = signature(dylib, header)?;
-        let host = owned.into_host(call, &dylib.runtime);
+        let host = Host { call, data, runtime: dylib.runtime.clone() };
         // The first argument is the function object.
         dylib.dylib.define_host(&signature, move |scope, args| {
             let called = host.call(scope, args.get(1..).unwrap_or_default());
@@ -126,29 +108,8 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
     })
 }
 
-/// Data that is freed if no function comes of it.
-struct Owned {
-    data: *mut c_void,
-    free: BrolgaFreeFn,
-}
-
-impl Owned {
-    fn into_host(mut self, call: HostFn, runtime: &BrolgaRuntime) -> Host {
-        Host { call, data: self.data, free: self.free.take(), runtime: runtime.clone() }
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        if let Some(free) = self.free {
-            // SAFETY: by the contract of `brolga_dylib_define_host`: the data is given away, and nothing calls with it.
-            unsafe { free(self.data) };
-        }
-    }
-}
-
 /// The name and types that a header says, read as that of a function without an end.
-fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
+pub(crate) fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
     if header.contains(['\n', '\r', '#']) {
         return Err(BrolgaError::new(BrolgaCode::Argument, "the header of a host function is one line"));
     }

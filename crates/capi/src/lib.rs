@@ -25,33 +25,53 @@
 //!
 //! Not done: the builder, building images, low functions; structs by value (they are objects); 128-bit numbers.
 
+pub mod c_symbols;
+pub mod callback;
+pub mod definitions;
+pub mod dylib;
 pub mod engine;
 pub mod error;
+pub mod exports;
 pub mod field;
 pub mod function;
+pub mod generator;
 pub mod host;
 pub mod image;
 pub mod limits;
+pub mod look_up;
+pub mod materializer;
 pub mod object;
 pub mod options;
 mod out;
+pub mod promise;
+pub mod report;
 pub mod runtime;
 pub mod session;
+pub mod symbols;
 pub mod text;
+pub mod tracker;
 pub mod value;
 
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<c_symbols::BrolgaCSymbol>();
+    shared_between_threads::<definitions::BrolgaDefinitions>();
+    shared_between_threads::<dylib::BrolgaDylib>();
     shared_between_threads::<engine::BrolgaEngine>();
     shared_between_threads::<engine::BrolgaProgram>();
     shared_between_threads::<engine::BrolgaUnit>();
     shared_between_threads::<error::BrolgaError>();
     shared_between_threads::<function::BrolgaFunction>();
+    shared_between_threads::<generator::BrolgaMissing>();
     shared_between_threads::<limits::BrolgaLimits>();
+    shared_between_threads::<look_up::BrolgaRequest>();
+    shared_between_threads::<materializer::BrolgaResponsibility>();
     shared_between_threads::<object::BrolgaObject>();
     shared_between_threads::<options::BrolgaOptions>();
     shared_between_threads::<runtime::BrolgaInterrupt>();
     shared_between_threads::<runtime::BrolgaRuntime>();
-    shared_between_threads::<session::BrolgaDylib>();
+    shared_between_threads::<promise::BrolgaPromised>();
     shared_between_threads::<session::BrolgaSession>();
+    shared_between_threads::<symbols::BrolgaSymbols>();
+    shared_between_threads::<tracker::BrolgaTracker>();
 };
