@@ -805,6 +805,18 @@ BrolgaError *brolga_dylib_add_process_symbols(const BrolgaDylib *dylib,
                                               BrolgaFreeFn free);
 
 /*
+ Shows debuggers all code that a session has from now on, functions of programs and object files, until it is freed. `source` is the name of the file in which lines are counted. A library that was
+ built without the feature `gdb` returns an error.
+
+ # Safety
+
+ `source` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_session_show_debuggers(const BrolgaSession *session,
+                                           const char *source);
+
+/*
  Defines the functions of a program in the text form, of `length` bytes, all or none. `mode` is a `BrolgaMode`.
 
  # Safety

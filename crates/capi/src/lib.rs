@@ -27,6 +27,7 @@
 
 pub mod c_symbols;
 pub mod callback;
+pub mod debuggers;
 pub mod definitions;
 pub mod dylib;
 pub mod engine;
