@@ -862,7 +862,7 @@ BrolgaError *brolga_dylib_read(const BrolgaDylib *dylib,
                                BrolgaDefinitions **definitions);
 
 /*
- When the functions are compiled: `mode` is a `BrolgaMode`. Eager ones if it is not said.
+ When the functions are compiled: `mode` is a `BrolgaMode`. They are eager if it is not said; an eager mode does not take another one back.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_definitions_set_mode(const BrolgaDefinitions *definitions,
@@ -1296,6 +1296,22 @@ BrolgaError *brolga_dylib_define_host(const BrolgaDylib *dylib,
                                       BrolgaHostFn call,
                                       void *data,
                                       BrolgaFreeFn free);
+
+/*
+ Defines a function of the host, and replaces the one of its name and types, which may be a function of a program. `notes` is as for `brolga_dylib_redefine`, all else as for
+ `brolga_dylib_define_host`.
+
+ # Safety
+
+ As `brolga_dylib_define_host`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_redefine_host(const BrolgaDylib *dylib,
+                                        const char *header,
+                                        BrolgaHostFn call,
+                                        void *data,
+                                        BrolgaFreeFn free,
+                                        char **notes);
 
 /*
  Opens an image that `brolga image build` has written, from a file. It is machine code that runs with all rights of the process.

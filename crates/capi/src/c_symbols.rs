@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use brolga::session::CSymbol;
 
 use crate::callback::{BrolgaFreeFn, Data};
+use crate::definitions::told;
 use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaError, fenced, for_c};
 use crate::out::{give, given, place};
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn brolga_dylib_redefine_c_symbol(
         given((!address.is_null()).then_some(()), "address")?;
         let redefined = dylib.redefine_c_symbol(name, address.cast())?;
         if let Some(notes) = notes {
-            give_text(notes, &crate::definitions::told(&redefined));
+            give_text(notes, &told(&redefined));
         }
         Ok(())
     })

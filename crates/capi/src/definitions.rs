@@ -7,7 +7,7 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brolga::session::linking::Priority;
 use brolga::session::{Definitions, Redefined};
@@ -54,18 +54,19 @@ pub struct BrolgaDefinitions {
 }
 
 impl BrolgaDefinitions {
-    fn take(&self) -> Result<Definitions, BrolgaError> {
-        let taken = self.definitions.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let gone = || {
-            BrolgaError::new(BrolgaCode::Argument, "the definitions were given to the dylib before: read the program again")
-        };
-        taken.ok_or_else(gone)
+    fn lock(&self) -> MutexGuard<'_, Option<Definitions>> {
+        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put_back(&self, definitions: Definitions) {
-        let former = self.definitions.lock().unwrap_or_else(PoisonError::into_inner).replace(definitions);
-        drop(former);
+    fn take(&self) -> Result<Definitions, BrolgaError> {
+        self.lock().take().ok_or_else(defined_before)
     }
+}
+
+#[cold]
+fn defined_before() -> BrolgaError {
+    let text = "the definitions were given to the dylib before: read the program again";
+    BrolgaError::new(BrolgaCode::Argument, text)
 }
 
 /// Changes definitions.
@@ -74,20 +75,25 @@ fn change(
     body: impl FnOnce(Definitions) -> Definitions,
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
-        let definitions = given(definitions, "definitions")?;
-        definitions.put_back(body(definitions.take()?));
+        let mut held = given(definitions, "definitions")?.lock();
+        *held = Some(body(held.take().ok_or_else(defined_before)?));
         Ok(())
     })
 }
 
-fn in_mode(definitions: Definitions, mode: u32) -> Result<Definitions, BrolgaError> {
-    Ok(match mode {
-        mode if mode == BrolgaMode::Eager as u32 => definitions,
-        mode if mode == BrolgaMode::Lazy as u32 => definitions.lazy(),
-        mode if mode == BrolgaMode::Tiered as u32 => definitions.tiered(HOT),
-        mode if mode == BrolgaMode::Replaceable as u32 => definitions.replaceable(),
-        _ => return Err(BrolgaError::new(BrolgaCode::Argument, format!("there is no mode {mode}"))),
-    })
+fn mode_of(number: u32) -> Result<BrolgaMode, BrolgaError> {
+    let all = [BrolgaMode::Eager, BrolgaMode::Lazy, BrolgaMode::Tiered, BrolgaMode::Replaceable];
+    let none = || BrolgaError::new(BrolgaCode::Argument, format!("there is no mode {number}"));
+    all.into_iter().find(|mode| *mode as u32 == number).ok_or_else(none)
+}
+
+fn in_mode(definitions: Definitions, mode: BrolgaMode) -> Definitions {
+    match mode {
+        BrolgaMode::Eager => definitions,
+        BrolgaMode::Lazy => definitions.lazy(),
+        BrolgaMode::Tiered => definitions.tiered(HOT),
+        BrolgaMode::Replaceable => definitions.replaceable(),
+    }
 }
 
 /// What a redefinition does not reach, in words.
@@ -115,7 +121,8 @@ pub unsafe extern "C" fn brolga_dylib_define(
         let dylib = &given(dylib, "dylib")?.dylib;
         // SAFETY: by the contract.
         let (name, text) = unsafe { (self::name(name)?, array(text.cast::<u8>(), length, "text")?) };
-        Ok(dylib.define(in_mode(dylib.read(name, text)?, mode)?)?)
+        let mode = mode_of(mode)?;
+        Ok(dylib.define(in_mode(dylib.read(name, text)?, mode))?)
     })
 }
 
@@ -172,21 +179,17 @@ pub unsafe extern "C" fn brolga_dylib_read(
     })
 }
 
-/// When the functions are compiled: `mode` is a `BrolgaMode`. Eager ones if it is not said.
+/// When the functions are compiled: `mode` is a `BrolgaMode`. They are eager if it is not said; an eager mode does not take another one back.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_definitions_set_mode(
     definitions: Option<&BrolgaDefinitions>,
     mode: u32,
 ) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        if mode > BrolgaMode::Replaceable as u32 {
-            return Err(BrolgaError::new(BrolgaCode::Argument, format!("there is no mode {mode}")));
-        }
-        let definitions = given(definitions, "definitions")?;
-        definitions.put_back(in_mode(definitions.take()?, mode)?);
-        Ok(())
-    })
+    match mode_of(mode) {
+        Ok(mode) => change(definitions, |definitions| in_mode(definitions, mode)),
+        Err(error) => Some(Box::new(error)),
+    }
 }
 
 /// The functions are lazy and compiled twice: fast when they are called first, and well after `calls` calls.

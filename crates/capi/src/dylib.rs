@@ -14,7 +14,7 @@ use brolga::session::Dylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::out::{given, place};
 use crate::runtime::BrolgaRuntime;
-use crate::text::{array, fill, give_text, names};
+use crate::text::{array, fill, give_text, name, names, room};
 use crate::tracker::dependants;
 
 /// A namespace of a session.
@@ -135,9 +135,9 @@ pub unsafe extern "C" fn brolga_dylib_links(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         let (dylib, count) = (given(dylib, "dylib")?, place(count, "count")?);
+        let room = room(order, capacity, "order")?;
         let links = dylib.dylib.links()?;
         count.write(links.len());
-        let room = if order.is_null() { 0 } else { capacity };
         let handle = |link: Dylib| Box::into_raw(Box::new(dylib.beside(link)));
         let handles: Vec<*mut BrolgaDylib> = links.into_iter().take(room).map(handle).collect();
         // SAFETY: by the contract.
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn brolga_dylib_remove(
     fenced(|| {
         let dylib = &given(dylib, "dylib")?.dylib;
         // SAFETY: by the contract.
-        Ok(dylib.remove(&[unsafe { crate::text::name(name) }?])?)
+        Ok(dylib.remove(&[unsafe { self::name(name) }?])?)
     })
 }
 

@@ -7,18 +7,20 @@
 //! C runs outside of the scope of the heap, so it may call functions and make objects like any other code.
 
 use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
 
 use brolga::Program;
 use brolga::heap::{Root, Scope};
-use brolga::session::Signature;
+use brolga::session::{Raised, Signature};
 
 use crate::callback::{BrolgaFreeFn, Data};
+use crate::definitions::told;
 use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::object::BrolgaObject;
 use crate::out::given;
 use crate::runtime::BrolgaRuntime;
-use crate::text::name;
+use crate::text::{give_text, name};
 use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
 
 /// A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which
@@ -53,6 +55,16 @@ impl Drop for Lent {
 }
 
 impl Host {
+    /// The function as a method of the run time. The first argument is the function object.
+    fn method<'f, 'h>(
+        &self,
+        scope: &mut Scope<'f, 'h>,
+        args: &[Root<'f, 'h>],
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let called = self.call(scope, args.get(1..).unwrap_or_default());
+        called.map_err(|message| scope.throw_error(&message))
+    }
+
     /// Calls the function. `Err` has the message of the exception to throw.
     fn call<'f, 'h>(&self, scope: &mut Scope<'f, 'h>, args: &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, String> {
         let args = args.iter().map(|arg| unboxed(scope, &self.runtime, arg.get(scope)));
@@ -96,14 +108,39 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
         let data = Data::new(data, free);
         let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
         // SAFETY: by the contract.
-        let header = unsafe { name(header) }?;
-        let signature = signature(dylib, header)?;
+        let signature = signature(dylib, unsafe { name(header) }?)?;
         let host = Host { call, data, runtime: dylib.runtime.clone() };
-        // The first argument is the function object.
-        dylib.dylib.define_host(&signature, move |scope, args| {
-            let called = host.call(scope, args.get(1..).unwrap_or_default());
-            called.map_err(|message| scope.throw_error(&message))
-        })?;
+        dylib.dylib.define_host(&signature, move |scope, args| host.method(scope, args))?;
+        Ok(())
+    })
+}
+
+/// Defines a function of the host, and replaces the one of its name and types, which may be a function of a program. `notes` is as for `brolga_dylib_redefine`, all else as for
+/// `brolga_dylib_define_host`.
+///
+/// # Safety
+///
+/// As `brolga_dylib_define_host`.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_redefine_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    call: BrolgaHostFn,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+    notes: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let data = Data::new(data, free);
+        let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
+        // SAFETY: by the contract.
+        let signature = signature(dylib, unsafe { name(header) }?)?;
+        let host = Host { call, data, runtime: dylib.runtime.clone() };
+        let redefined = dylib.dylib.redefine_host(&signature, move |scope, args| host.method(scope, args))?;
+        if let Some(notes) = notes {
+            give_text(notes, &told(&redefined));
+        }
         Ok(())
     })
 }

@@ -24,7 +24,7 @@ use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::function::{BrolgaFunction, Types};
 use crate::out::{give, given, place};
-use crate::text::{name, names};
+use crate::text::{fill, name, names, room};
 
 /// Gets the answer of a look-up, once: a function, or an error; the other one is null. Both belong to the function of C. It may be called before the call that asks returns, and on any thread.
 pub type BrolgaAnswerFn = Option<
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn brolga_dylib_functions(
         let of = given(dylib, "dylib")?;
         // SAFETY: by the contract.
         let names = unsafe { self::names(names, count, "names") }?;
-        if functions.is_null() && count > 0 {
+        if room(functions, count, "functions")? < count {
             return Err(BrolgaError::null("functions"));
         }
         let found = of.dylib.functions(&names)?;
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn brolga_dylib_functions(
         let handles = handles.collect::<Result<Vec<_>, _>>()?;
         let given: Vec<_> = handles.into_iter().map(|handle| Box::into_raw(Box::new(handle))).collect();
         // SAFETY: by the contract.
-        unsafe { crate::text::fill(functions, count, &given) };
+        unsafe { fill(functions, count, &given) };
         Ok(())
     })
 }

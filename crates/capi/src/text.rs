@@ -55,6 +55,17 @@ pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
     }
 }
 
+/// How many elements an array of C has room for; none at a null pointer.
+pub(crate) fn room<T>(to: *mut T, capacity: usize, name: &str) -> Result<usize, BrolgaError> {
+    match to.is_null() {
+        true => Ok(0),
+        false if to.is_aligned() => Ok(capacity),
+        false => {
+            Err(BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is no array: its address is not aligned")))
+        }
+    }
+}
+
 /// The text of a parameter `name`.
 ///
 /// # Safety

@@ -318,6 +318,7 @@ fn null_pointers_of_dylibs_are_errors_or_nothing() {
         is_null(brolga_session_show_debuggers(None, text));
         is_null(brolga_session_report_failures(None, None, nothing, None));
         is_null(brolga_session_observe(None, None, nothing, None));
+        is_null(brolga_dylib_redefine_host(None, text, None, nothing, None, None));
         is_null(brolga_dylib_set_links(None, ptr::null(), 0));
         is_null(brolga_dylib_links(None, ptr::null_mut(), 0, None));
         is_null(brolga_dylib_remove_all(None, ptr::null(), 0));

@@ -15,7 +15,8 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     char last[512];
-} told = {0, 0, 0, 0, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, ""};
+    int64_t shares[2];
+} told = {0, 0, 0, 0, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, "", {40, 50}};
 
 static void reported(void *data, const BrolgaError *error) {
     (void)data;
@@ -39,6 +40,13 @@ static void observed(void *data, const BrolgaEvent *events, size_t count) {
 static void freed(void *data) {
     (void)data;
     told.freed++;
+}
+
+static BrolgaError *share(void *data, const BrolgaValue *args, size_t count, BrolgaValue *result) {
+    (void)args;
+    CHECK(count == 0);
+    *result = brolga_int64(*(const int64_t *)data);
+    return NULL;
 }
 
 static bool is_allowed(void *data, const char *name) {
@@ -267,6 +275,16 @@ int main(int count, char **args) {
     OK(brolga_dylib_close(south));
     CHECK(called(south, "state_now", 0, 0) == 2);
     FAILS(brolga_dylib_close(south), BROLGA_CODE_LOOKUP, "open");
+
+    /* The host's share is a function of C, and another one after lunch. */
+    OK(brolga_dylib_define_host(host, "share()::Int64", share, &told.shares[0], freed));
+    define(library, CALLS("shared", "share"));
+    CHECK(called(library, "shared", 0, 0) == 40);
+    char *notes = NULL;
+    OK(brolga_dylib_redefine_host(host, "share()::Int64", share, &told.shares[1], freed, &notes));
+    CHECK(strcmp(notes, "") == 0);
+    brolga_text_free(notes);
+    CHECK(called(library, "shared", 0, 0) == 50);
 
     /* Evening: the rule of today goes. */
     FAILS(brolga_tracker_remove(today, BROLGA_DEPENDANTS_DENY), BROLGA_CODE_LOOKUP, "with_bonus()");

@@ -140,6 +140,54 @@ fn names_that_are_no_texts_and_numbers_that_mean_nothing_are_refused() {
     assert_eq!(value(&function(&main)), 1, "all of it was refused");
 }
 
+/// Names that no program could have are names, or refused: nothing of it is a defect.
+#[test]
+fn strange_names_are_names_or_refused() {
+    let session = session(0);
+    let (main, other) = (dylib(&session, c"main"), dylib(&session, c"other"));
+    assert!(define(&main).is_none());
+    let long = "f".repeat(1 << 16);
+    let address = (&raw const session).cast::<c_void>();
+    let no_defect = |error: Failed, name: &str| {
+        let is_defect = code(error) == BrolgaCode::Internal;
+        assert!(!is_defect, "{name:?}");
+    };
+    for name in ["", " ", "#", "f(", "f)", "(", "one(", "one(Nothing", "\n", "a.b.", ".", "one#body", "\u{1F426}", &long] {
+        let text = std::ffi::CString::new(name).expect("no zero byte");
+        let (at, names) = (text.as_ptr(), [text.as_ptr()]);
+        // SAFETY: the texts end in a zero byte, and the arrays are as long as is said. What is given is freed.
+        unsafe {
+            assert!(refused(|place| brolga_dylib_function(Some(&main), at, place)), "{name:?}");
+            assert!(refused(|place| brolga_dylib_c_symbol(Some(&main), at, place)), "{name:?}");
+            let request = owned(|place| brolga_dylib_request(Some(&main), at, place));
+            assert!(refused(|place| brolga_request_wait(Some(&request), place)), "{name:?}");
+            no_defect(brolga_dylib_alias(Some(&other), at, Some(&main), c"one".as_ptr()), name);
+            no_defect(brolga_dylib_alias(Some(&other), c"g".as_ptr(), Some(&main), at), name);
+            no_defect(brolga_dylib_reexport(Some(&other), Some(&main), 1, names.as_ptr(), 1), name);
+            no_defect(brolga_dylib_define_c_symbol(Some(&other), at, address), name);
+            no_defect(brolga_dylib_remove(Some(&other), at), name);
+            no_defect(brolga_dylib_remove(Some(&main), at), name);
+            no_defect(brolga_dylib_add_library(Some(&other), at), name);
+            let mut found = MaybeUninit::uninit();
+            let made = brolga_session_empty_dylib(Some(&session), at, Some(&mut found));
+            if made.is_none() {
+                brolga_dylib_free(Some(Box::from_raw(found.assume_init())));
+            }
+            no_defect(made, name);
+        }
+    }
+    assert_eq!(value(&function(&main)), 1);
+    // The same dylib twice is the dylib.
+    let twice = [Some(&*main), Some(&*main)];
+    // SAFETY: the arrays are as long as is said.
+    unsafe {
+        no_defect(brolga_dylib_set_links(Some(&other), twice.as_ptr(), 2), "twice");
+        no_defect(brolga_session_close_dylibs(Some(&session), twice.as_ptr(), 2, 3), "twice");
+        no_defect(brolga_session_close_dylibs(Some(&session), twice.as_ptr(), 1, 3), "again");
+    }
+    assert!(define(&main).is_some(), "it is closed");
+}
+
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" fn free(_: *mut c_void) {
