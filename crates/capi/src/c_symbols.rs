@@ -151,9 +151,8 @@ pub unsafe extern "C" fn brolga_dylib_add_objects(
         let files = unsafe { array(files, count, "files") }?;
         let read = |file: &BrolgaObjectFile| {
             // SAFETY: by the contract.
-            let (name, bytes) = unsafe {
-                (self::name(file.name)?, array(file.bytes.cast::<u8>(), file.length, "bytes")?)
-            };
+            let (name, bytes) =
+                unsafe { (self::name(file.name)?, array(file.bytes.cast::<u8>(), file.length, "bytes")?) };
             Ok((name, bytes))
         };
         let files = files.iter().map(read).collect::<Result<Vec<(&str, &[u8])>, BrolgaError>>()?;

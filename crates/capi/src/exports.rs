@@ -46,12 +46,18 @@ pub unsafe extern "C" fn brolga_dylib_reexport(
         let exports = match exports {
             n if n == BrolgaExports::All as u32 && names.is_empty() => Exports::All,
             n if n == BrolgaExports::All as u32 => {
-                let text = "`names` are given, and all names are re-exported: give none, or say which are meant";
+                let text =
+                    "`names` are given, and all names are re-exported: give none, or say which are meant";
                 return Err(BrolgaError::new(BrolgaCode::Argument, text));
             }
             n if n == BrolgaExports::Only as u32 => Exports::only(names),
             n if n == BrolgaExports::Except as u32 => Exports::except(names),
-            n => return Err(BrolgaError::new(BrolgaCode::Argument, format!("there is no choice {n} of names"))),
+            n => {
+                return Err(BrolgaError::new(
+                    BrolgaCode::Argument,
+                    format!("there is no choice {n} of names"),
+                ));
+            }
         };
         Ok(dylib.dylib.reexport(&other.dylib, exports)?)
     })

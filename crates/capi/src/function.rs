@@ -256,7 +256,8 @@ pub extern "C" fn brolga_function_c_address(
     fenced(|| {
         let (function, address) = (given(function, "function")?, place(address, "address")?);
         let not_of_session = || {
-            let text = format!("`{}` is of a unit: functions of sessions have addresses for C", function.symbol);
+            let text =
+                format!("`{}` is of a unit: functions of sessions have addresses for C", function.symbol);
             BrolgaError::new(BrolgaCode::Lookup, text)
         };
         let found = function.kept.downcast_ref::<brolga::session::Function>().ok_or_else(not_of_session)?;

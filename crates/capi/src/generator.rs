@@ -29,9 +29,8 @@ pub struct BrolgaMissing {
 
 /// Defines what a look-up misses: `missing` belongs to the function, which answers it now, or keeps it and answers it later, on any thread. `dylib` is the one to which the generator was added, and
 /// lent for the call: object files or functions that are defined in it are found as well as what `brolga_missing_define` gives an address. Several threads may call it at the same time.
-pub type BrolgaGenerateFn = Option<
-    unsafe extern "C" fn(data: *mut c_void, dylib: *const BrolgaDylib, missing: *mut BrolgaMissing),
->;
+pub type BrolgaGenerateFn =
+    Option<unsafe extern "C" fn(data: *mut c_void, dylib: *const BrolgaDylib, missing: *mut BrolgaMissing)>;
 
 /// A function of C as a generator.
 struct Called {
@@ -123,10 +122,7 @@ pub extern "C" fn brolga_missing_done(missing: Option<Box<BrolgaMissing>>) {
 
 /// Answers: the look-ups fail with this error, which belongs to the library afterwards; null is an error without a message. Frees `missing`. Null is nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn brolga_missing_fail(
-    missing: Option<Box<BrolgaMissing>>,
-    error: Option<Box<BrolgaError>>,
-) {
+pub extern "C" fn brolga_missing_fail(missing: Option<Box<BrolgaMissing>>, error: Option<Box<BrolgaError>>) {
     if let Some(missing) = missing {
         let unsaid = || Box::new(BrolgaError::new(BrolgaCode::Lookup, "a generator has failed"));
         missing.request.fail(error.unwrap_or_else(unsaid).text());

@@ -27,9 +27,8 @@ use crate::out::{give, given, place};
 use crate::text::{fill, name, names, room};
 
 /// Gets the answer of a look-up, once: a function, or an error; the other one is null. Both belong to the function of C. It may be called before the call that asks returns, and on any thread.
-pub type BrolgaAnswerFn = Option<
-    unsafe extern "C" fn(data: *mut c_void, error: *mut BrolgaError, function: *mut BrolgaFunction),
->;
+pub type BrolgaAnswerFn =
+    Option<unsafe extern "C" fn(data: *mut c_void, error: *mut BrolgaError, function: *mut BrolgaFunction)>;
 
 /// A look-up that is under way.
 pub struct BrolgaRequest {
@@ -219,7 +218,9 @@ enum State {
     /// Nobody polls it.
     Idle(Request),
     /// A thread polls it; `again` if it was woken meanwhile.
-    Polled { again: bool },
+    Polled {
+        again: bool,
+    },
     Answered,
 }
 

@@ -198,8 +198,7 @@ pub unsafe extern "C" fn brolga_responsibility_resolve(
         // SAFETY: by the contract.
         let symbol = responsibility.own(unsafe { self::name(name) }?)?;
         given((!address.is_null()).then_some(()), "address")?;
-        let resolved =
-            responsibility.responsibility.resolve_some([(symbol, address.expose_provenance())]);
+        let resolved = responsibility.responsibility.resolve_some([(symbol, address.expose_provenance())]);
         Ok(resolved.map_err(SessionError::from)?)
     })
 }
@@ -285,8 +284,7 @@ pub extern "C" fn brolga_responsibility_emit(
     responsibility: Option<Box<BrolgaResponsibility>>,
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
-        let BrolgaResponsibility { responsibility, needs, .. } =
-            *given(responsibility, "responsibility")?;
+        let BrolgaResponsibility { responsibility, needs, .. } = *given(responsibility, "responsibility")?;
         let needs = needs.into_inner().unwrap_or_else(PoisonError::into_inner);
         if needs.is_empty() {
             let resolved = responsibility.resolve([]).map_err(SessionError::from)?;

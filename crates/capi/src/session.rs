@@ -62,9 +62,7 @@ pub extern "C" fn brolga_session_runtime(
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_session_end(session: Option<&BrolgaSession>) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        none_thrown(&given(session, "session")?.session.end())
-    })
+    fenced(|| none_thrown(&given(session, "session")?.session.end()))
 }
 
 /// Frees a session, as if it had been ended, but for finalisers. Null is nothing.

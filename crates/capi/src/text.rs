@@ -60,9 +60,10 @@ pub(crate) fn room<T>(to: *mut T, capacity: usize, name: &str) -> Result<usize, 
     match to.is_null() {
         true => Ok(0),
         false if to.is_aligned() => Ok(capacity),
-        false => {
-            Err(BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is no array: its address is not aligned")))
-        }
+        false => Err(BrolgaError::new(
+            BrolgaCode::Argument,
+            format!("`{name}` is no array: its address is not aligned"),
+        )),
     }
 }
 

@@ -71,7 +71,7 @@ fn check(example: &str, kind: &str, library: &[String]) {
 
 #[test]
 fn examples_run_with_both_libraries() {
-    let (folder, examples) = (built(), ["columns", "rules"]);
+    let (folder, examples) = (built(), ["columns", "plugins", "rules"]);
     let find = |name: &str| {
         [folder.clone(), folder.join("..")].into_iter().map(|dir| dir.join(name)).find(|path| path.exists())
     };
@@ -196,6 +196,20 @@ fn the_header_has_the_numbers_of_the_source() {
     has(format!("BROLGA_PRIORITY_IDLE = {},", BrolgaPriority::Idle as u32));
     has(format!("BROLGA_PROGRESS_FAILED = {},", BrolgaProgress::Failed as u32));
     has(format!("BROLGA_HAPPENED_OTHER = {},", BrolgaHappened::Other as u32));
+}
+
+/// Pages that name functions of C name those that there are.
+#[test]
+fn documents_name_functions_that_there_are() {
+    let header = read(&here().join("include/brolga.h"));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for page in ["docs/conformance-orc.md", "docs/guide/src/c.md", "CHANGELOG.md"] {
+        let text = read(&here().join("../..").join(page));
+        for (at, _) in text.match_indices("`brolga_dylib_").chain(text.match_indices("`brolga_session_")) {
+            let name: String = text[at + 1..].chars().take_while(|c| is_part(*c)).collect();
+            assert!(header.contains(&format!("{name}(")), "{page}: there is no `{name}`");
+        }
+    }
 }
 
 /// The error for a null pointer.
@@ -358,7 +372,10 @@ fn null_pointers_of_dylibs_are_errors_or_nothing() {
     brolga_missing_fail(None, None);
     brolga_responsibility_fail(None, None);
     assert!(brolga_c_symbol_address(None).is_null() && brolga_promised_dylib(None).is_null());
-    assert_eq!((brolga_missing_count(None), brolga_responsibility_count(None), brolga_symbols_count(None)), (0, 0, 0));
+    assert_eq!(
+        (brolga_missing_count(None), brolga_responsibility_count(None), brolga_symbols_count(None)),
+        (0, 0, 0)
+    );
     assert!(brolga_missing_name(None, 0).is_null() && brolga_responsibility_name(None, 0).is_null());
     assert!(brolga_symbols_user(None, 0, 0).is_null() && brolga_symbols_waits_for(None, 0, 0).is_null());
     assert!(brolga_request_is_done(None), "a wait for it is short: it is an error");

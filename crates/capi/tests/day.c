@@ -216,7 +216,7 @@ int main(int count, char **args) {
            "└──      return %2\n"
            "end\n");
     CHECK(called(south, "price", 0, 0) == 117 && called(south, "listed", 0, 0) == 17);
-    CHECK(brolga_dylib_alias(south, "nothing", library, "no_such_rule") != NULL);
+    FAILS(brolga_dylib_alias(south, "nothing", library, "no_such_rule"), BROLGA_CODE_LOOKUP, "");
 
     /* Noon: the order of links says whose price it is. */
     BrolgaDylib *buyer = made(session, "buyer");
@@ -312,7 +312,7 @@ int main(int count, char **args) {
     OK(brolga_dylib_end_reexport(facade, library));
     FAILS(look_up(north, "price"), BROLGA_CODE_LOOKUP, "price");
     CHECK(called(north, "offer", 0, 0) == 28);
-    CHECK(brolga_dylib_end_reexport(facade, library) != NULL);
+    FAILS(brolga_dylib_end_reexport(facade, library), BROLGA_CODE_LOOKUP, "");
     char *dump = NULL;
     OK(brolga_session_dump(session, &dump));
     CHECK(strstr(dump, "dylib `north`: `north`, `facade`") != NULL && strstr(dump, "price()") != NULL);
@@ -320,7 +320,7 @@ int main(int count, char **args) {
 
     /* A dylib in use is closed by a decision. */
     const BrolgaDylib *const closed[] = {library};
-    CHECK(brolga_session_close_dylibs(session, closed, 1, BROLGA_DEPENDANTS_DENY) != NULL);
+    FAILS(brolga_session_close_dylibs(session, closed, 1, BROLGA_DEPENDANTS_DENY), BROLGA_CODE_LOOKUP, "");
     OK(brolga_session_close_dylibs(session, closed, 1, BROLGA_DEPENDANTS_KEEP));
     CHECK(called(north, "offer", 0, 0) == 28);
     CHECK(told.ready > 0 && told.events > 20);

@@ -152,7 +152,22 @@ fn strange_names_are_names_or_refused() {
         let is_defect = code(error) == BrolgaCode::Internal;
         assert!(!is_defect, "{name:?}");
     };
-    for name in ["", " ", "#", "f(", "f)", "(", "one(", "one(Nothing", "\n", "a.b.", ".", "one#body", "\u{1F426}", &long] {
+    for name in [
+        "",
+        " ",
+        "#",
+        "f(",
+        "f)",
+        "(",
+        "one(",
+        "one(Nothing",
+        "\n",
+        "a.b.",
+        ".",
+        "one#body",
+        "\u{1F426}",
+        &long,
+    ] {
         let text = std::ffi::CString::new(name).expect("no zero byte");
         let (at, names) = (text.as_ptr(), [text.as_ptr()]);
         // SAFETY: the texts end in a zero byte, and the arrays are as long as is said. What is given is freed.

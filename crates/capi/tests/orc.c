@@ -306,7 +306,7 @@ static void k07(void) {
     FAILS(look_up(main, "f"), BROLGA_CODE_LOOKUP, "f");
     BrolgaCSymbol *symbol = NULL;
     FAILS(brolga_dylib_c_symbol(main, "number", &symbol), BROLGA_CODE_LOOKUP, "number");
-    CHECK(brolga_tracker_remove(tracker, BROLGA_DEPENDANTS_KEEP) != NULL);
+    FAILS(brolga_tracker_remove(tracker, BROLGA_DEPENDANTS_KEEP), BROLGA_CODE_LOOKUP, "");
     FAILS(brolga_dylib_define(through, "f.jlir", NUMBER("f", 2), strlen(NUMBER("f", 2)), BROLGA_MODE_EAGER),
           BROLGA_CODE_LOOKUP, "removed");
     brolga_dylib_free(through);
@@ -357,7 +357,7 @@ static void k08(void) {
     OK(brolga_dylib_tracker(other, BROLGA_ON_FREE_KEEP, &foreign));
     define(through, NUMBER("f", 1));
     CHECK(called(main, "f", 0, 0) == 1);
-    CHECK(brolga_tracker_transfer(first, foreign) != NULL);
+    FAILS(brolga_tracker_transfer(first, foreign), BROLGA_CODE_LOOKUP, "");
     OK(brolga_tracker_transfer(first, first));
     OK(brolga_tracker_transfer(first, second));
     brolga_tracker_free(first);

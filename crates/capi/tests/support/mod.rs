@@ -17,8 +17,7 @@ impl Program {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("capi-{source}"));
         std::fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("program");
-        let object =
-            cc(|cc| cc.arg("-c").arg(tests.join("object.c")).arg("-o").arg(folder.join("object.o")));
+        let object = cc(|cc| cc.arg("-c").arg(tests.join("object.c")).arg("-o").arg(folder.join("object.o")));
         let archive = archive();
         let program = cc(|cc| {
             cc.arg("-I").arg(tests.join("../include")).arg(tests.join(source)).arg(&archive);
