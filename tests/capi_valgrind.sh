@@ -51,7 +51,8 @@ check day "$made/object.o"
 diff -u crates/capi/tests/day.out "$made/day.out"
 echo 'day: clean'
 build crates/capi/tests/orc.c
-for row in k01 k02 k03 k04 k05 k06 k07 k08 k09 k10 k11 k12 k13 waits; do
-    check orc "$row" "$made/object.o"
-    echo "orc $row: clean"
+build crates/capi/tests/demand.c
+for row in orc/k{01..11} demand/k12 demand/k13 demand/waits; do
+    check "${row%/*}" "${row#*/}" "$made/object.o"
+    echo "$row: clean"
 done

@@ -11,11 +11,11 @@ use std::mem::MaybeUninit;
 
 use brolga::session::Dylib;
 
+use crate::dependants::dependants;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::out::{given, place};
 use crate::runtime::BrolgaRuntime;
 use crate::text::{array, fill, give_text, name, names, room};
-use crate::tracker::dependants;
 
 /// A namespace of a session.
 #[derive(Clone)]

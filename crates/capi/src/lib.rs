@@ -36,6 +36,7 @@ pub mod c_symbols;
 pub mod callback;
 pub mod debuggers;
 pub mod definitions;
+pub mod dependants;
 pub mod dylib;
 pub mod engine;
 pub mod error;

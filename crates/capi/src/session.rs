@@ -6,13 +6,13 @@ use std::mem::MaybeUninit;
 use brolga::session::Dylib;
 use brolga::{Session, Workers};
 
+use crate::dependants::dependants;
 use crate::dylib::{BrolgaDylib, dylibs, none_thrown};
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::options::BrolgaOptions;
 use crate::out::{give, given, place};
 use crate::runtime::BrolgaRuntime;
 use crate::text::name;
-use crate::tracker::dependants;
 
 /// Programs that call each other's functions.
 pub struct BrolgaSession {

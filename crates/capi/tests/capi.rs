@@ -11,6 +11,7 @@ use std::ptr;
 use brolga_capi::c_symbols::*;
 use brolga_capi::debuggers::*;
 use brolga_capi::definitions::*;
+use brolga_capi::dependants::*;
 use brolga_capi::dylib::*;
 use brolga_capi::engine::*;
 use brolga_capi::error::*;

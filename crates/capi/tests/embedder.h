@@ -2,6 +2,7 @@
 #ifndef EMBEDDER_H
 #define EMBEDDER_H
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,54 @@ static inline char *contents(const char *path, size_t *length) {
     fclose(file);
     *length = (size_t)size;
     return bytes;
+}
+
+static inline int64_t seven(void) { return 7; }
+
+static inline int64_t eight(void) { return 8; }
+
+static inline const void *address_of(int64_t (*function)(void)) {
+    const void *address;
+    memcpy(&address, &function, sizeof address);
+    return address;
+}
+
+/* The answer of a look-up, and how often there was one. */
+struct answer {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int count;
+    BrolgaError *error;
+    BrolgaFunction *function;
+    const BrolgaSession *session;
+};
+
+static inline void answered(void *data, BrolgaError *error, BrolgaFunction *function) {
+    struct answer *answer = data;
+    pthread_mutex_lock(&answer->lock);
+    answer->count++;
+    answer->error = error;
+    answer->function = function;
+    pthread_cond_broadcast(&answer->changed);
+    pthread_mutex_unlock(&answer->lock);
+}
+
+static inline void await(struct answer *answer) {
+    pthread_mutex_lock(&answer->lock);
+    while (answer->count == 0) {
+        pthread_cond_wait(&answer->changed, &answer->lock);
+    }
+    CHECK(answer->count == 1);
+    pthread_mutex_unlock(&answer->lock);
+}
+
+#define UNANSWERED {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL, NULL, NULL}
+
+static inline BrolgaDylib *tracked(const BrolgaDylib *dylib, uint32_t on_free, BrolgaTracker **tracker) {
+    BrolgaDylib *through = NULL;
+    OK(brolga_dylib_tracker(dylib, on_free, tracker));
+    OK(brolga_dylib_tracked_by(dylib, *tracker, &through));
+    return through;
 }
 
 /* A function of no arguments that returns a number. */

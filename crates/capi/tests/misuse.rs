@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga_capi::c_symbols::*;
 use brolga_capi::definitions::*;
+use brolga_capi::dependants::*;
 use brolga_capi::dylib::*;
 use brolga_capi::error::*;
 use brolga_capi::exports::*;

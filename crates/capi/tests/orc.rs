@@ -1,4 +1,4 @@
-//! The rows K01 to K13 of `docs/conformance-orc.md`: what LLVM's OrcCAPITest asserts, asserted by a C program (`orc.c`) of this C API; and a day of an embedder (`day.c`).
+//! The rows K01 to K13 of `docs/conformance-orc.md`: what LLVM's OrcCAPITest asserts, asserted by two C programs (`orc.c`, `demand.c`) of this C API; and a day of an embedder (`day.c`).
 //!
 //! The programs are built with the static library, and with an object file that the system's compiler makes. Each row is a run.
 
@@ -11,9 +11,15 @@ use support::Program;
 
 static ORC: LazyLock<Program> = LazyLock::new(|| Program::build("orc.c"));
 
+static DEMAND: LazyLock<Program> = LazyLock::new(|| Program::build("demand.c"));
+
 /// Runs a row.
 fn run(row: &str) {
-    let told = ORC.run(&[row, &ORC.object()]);
+    run_of(&ORC, row);
+}
+
+fn run_of(program: &Program, row: &str) {
+    let told = program.run(&[row, &program.object()]);
     assert_eq!(told, "", "{row}");
 }
 
@@ -74,17 +80,17 @@ fn k11_code_of_files_and_programs_is_called() {
 
 #[test]
 fn k12_c_makes_symbols_when_they_are_needed() {
-    run("k12");
+    run_of(&DEMAND, "k12");
 }
 
 #[test]
 fn k13_a_generator_answers_later() {
-    run("k13");
+    run_of(&DEMAND, "k13");
 }
 
 #[test]
 fn functions_of_c_may_wait_for_collections() {
-    run("waits");
+    run_of(&DEMAND, "waits");
 }
 
 #[test]
