@@ -52,7 +52,7 @@ diff -u crates/capi/tests/day.out "$made/day.out"
 echo 'day: clean'
 build crates/capi/tests/orc.c
 build crates/capi/tests/demand.c
-for row in orc/k{01..11} demand/k12 demand/k13 demand/waits; do
+for row in orc/k{01..11} orc/names demand/k12 demand/k13 demand/waits; do
     check "${row%/*}" "${row#*/}" "$made/object.o"
     echo "$row: clean"
 done

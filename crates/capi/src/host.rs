@@ -151,7 +151,8 @@ pub(crate) fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, 
         return Err(BrolgaError::new(BrolgaCode::Argument, "the header of a host function is one line"));
     }
     let text = format!("function {header}\n1 ─      unreachable\nend\n");
-    let cx = dylib.dylib.session().context().view();
+    // Types are what they are in programs of the dylib.
+    let cx = dylib.dylib.context();
     let program = Program::read_in(&cx, "host function", text.as_bytes())?;
     let (module, mut funcs) = (program.module(), program.module().funcs());
     let none = || BrolgaError::new(BrolgaCode::Argument, "the header is none of a function");

@@ -38,18 +38,26 @@ pub struct BrolgaRequest {
     request: Mutex<Option<Request>>,
 }
 
+/// The types of a symbol, as it spells them.
+fn list(symbol: &str) -> &str {
+    symbol.find('(').map_or("", |at| &symbol[at..])
+}
+
 /// The handle of a function that was found by a name.
 fn handle(of: &BrolgaDylib, name: &str, found: Function) -> Result<BrolgaFunction, BrolgaError> {
     let methods = of.dylib.methods()?;
-    // An alias has the code of a function of another name.
+    // An alias has the code of a function of another name, so only the types of that count. Other methods of the name may be seen.
     let named = methods.iter().find(|method| method.symbol == name);
-    let named = named.or_else(|| methods.iter().find(|method| method.name == name));
+    let named = named.or_else(|| {
+        methods.iter().find(|method| method.name == name && list(&method.symbol) == list(found.symbol()))
+    });
     let method = named.or_else(|| methods.iter().find(|method| method.symbol == found.symbol()));
     let symbol = method.map_or(found.symbol(), |method| &method.symbol).to_owned();
     let result = method.and_then(|method| method.result.as_deref()).unwrap_or("");
     let types = Types::of_symbol(&symbol, result);
-    let context = of.dylib.session().context();
-    Ok(BrolgaFunction::new(found.untyped()?, &symbol, types, context, &of.runtime, found))
+    // Names of functions mean what they mean in the dylib.
+    let context = of.dylib.context();
+    Ok(BrolgaFunction::new(found.untyped()?, &symbol, types, &context, &of.runtime, found))
 }
 
 /// Gives a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and

@@ -436,12 +436,85 @@ static void k11(void) {
     brolga_session_free(session);
 }
 
+/* The kind of a shape, as a text. */
+static void check_kind(BrolgaRuntime *runtime, const BrolgaDylib *dylib, const char *name, const char *expected) {
+    char text[16];
+    size_t length = 0;
+    BrolgaFunction *function = NULL;
+    BrolgaObject *string = NULL;
+    BrolgaValue value;
+    OK(brolga_object_string(runtime, "what", 4, &string));
+    const BrolgaValue args[] = {brolga_object(string)};
+    OK(brolga_dylib_function(dylib, name, &function));
+    OK(brolga_function_call(function, args, 1, &value));
+    OK(brolga_object_copy_string(value.bits.object, text, sizeof text, &length));
+    CHECK(length == strlen(expected) && memcmp(text, expected, length) == 0);
+    brolga_object_free(value.bits.object);
+    brolga_object_free(string);
+    brolga_function_free(function);
+}
+
+/* The first field of an object, times what is given. */
+static BrolgaError *first_of(void *data, const BrolgaValue *args, size_t count, BrolgaValue *result) {
+    BrolgaValue field;
+    CHECK(count == 1 && args[0].kind == BROLGA_KIND_OBJECT);
+    BrolgaError *error = brolga_object_field(args[0].bits.object, 0, &field);
+    if (error == NULL) {
+        *result = brolga_int64(field.bits.int64 * *(int64_t *)data);
+    }
+    return error;
+}
+
+/* Names mean what they mean in their dylib: functions of objects, types in headers, methods beside each other. */
+static void names(void) {
+    static int64_t factors[] = {10, 100};
+    BrolgaSession *session = opened(0);
+    BrolgaRuntime *runtime = NULL;
+    BrolgaDylib *north = made(session, "north"), *south = made(session, "south"), *east = made(session, "east");
+    OK(brolga_session_runtime(session, &runtime));
+    define(north, "function kind(name::String)::String\n1 ─      return \"north\"\nend\n"
+                  "struct Point\n    x::Int64\nend\n");
+    define(south, "function kind(name::String)::String\n1 ─      return \"south\"\nend\n"
+                  "struct Point\n    x::Int64\n    y::Int64\nend\n");
+    OK(brolga_dylib_alias(east, "kind_of_south", south, "kind"));
+    OK(brolga_dylib_alias(east, "kind", north, "kind"));
+    check_kind(runtime, north, "kind", "north");
+    check_kind(runtime, south, "kind", "south");
+    check_kind(runtime, south, "kind(String)", "south");
+    check_kind(runtime, east, "kind", "north");
+    check_kind(runtime, east, "kind_of_south", "south");
+    OK(brolga_dylib_define_host(north, "area(p::Point)::Int64", first_of, &factors[0], NULL));
+    OK(brolga_dylib_define_host(south, "area(p::Point)::Int64", first_of, &factors[1], NULL));
+    define(north, "function size()::Int64\n1 ─ %1 = %new(Point, 7)::Point\n│   %2 = invoke Main.area(%1::Point)::Int64\n"
+                  "└──      return %2\nend\n");
+    define(south, "function size()::Int64\n1 ─ %1 = %new(Point, 8, 9)::Point\n│   %2 = invoke Main.area(%1::Point)::Int64\n"
+                  "└──      return %2\nend\n");
+    CHECK(called(north, "size", 0, 0) == 70 && called(south, "size", 0, 0) == 800);
+    /* A name leads to the methods of the first dylib that has some. */
+    define(north, "function half(x::Float64)::Float64\n1 ─ %1 = Base.mul_float(x, 0.5)::Float64\n└──      return %1\nend\n");
+    OK(brolga_dylib_link(east, north));
+    define(east, "function half(x::Int64)::Int64\n1 ─ %1 = Base.checked_sdiv_int(x, 2)::Int64\n└──      return %1\nend\n");
+    CHECK(called(east, "half", 1, 9) == 4);
+    BrolgaFunction *half = NULL;
+    char *text = NULL;
+    OK(brolga_dylib_function(east, "half(Float64)", &half));
+    OK(brolga_function_signature(half, &text));
+    CHECK(strcmp(text, "half(Float64)::Float64") == 0);
+    brolga_text_free(text);
+    brolga_function_free(half);
+    brolga_dylib_free(north);
+    brolga_dylib_free(south);
+    brolga_dylib_free(east);
+    brolga_session_free(session);
+    brolga_runtime_free(runtime);
+}
+
 int main(int count, char **args) {
     static const struct {
         const char *name;
         void (*run)(void);
     } rows[] = {{"k01", k01}, {"k02", k02}, {"k03", k03}, {"k04", k04}, {"k05", k05}, {"k06", k06}, {"k07", k07},
-                {"k08", k08}, {"k09", k09}, {"k10", k10}, {"k11", k11}};
+                {"k08", k08}, {"k09", k09}, {"k10", k10}, {"k11", k11}, {"names", names}};
     CHECK(count == 3);
     object_file = args[2];
     for (size_t at = 0; at < sizeof rows / sizeof *rows; at++) {

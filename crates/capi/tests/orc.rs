@@ -2,6 +2,8 @@
 //!
 //! The programs are built with the static library, and with an object file that the system's compiler makes. Each row is a run.
 
+#![cfg(target_os = "linux")]
+
 #[path = "support/mod.rs"]
 mod support;
 
@@ -86,6 +88,11 @@ fn k12_c_makes_symbols_when_they_are_needed() {
 #[test]
 fn k13_a_generator_answers_later() {
     run_of(&DEMAND, "k13");
+}
+
+#[test]
+fn names_mean_what_they_mean_in_their_dylib() {
+    run("names");
 }
 
 #[test]
