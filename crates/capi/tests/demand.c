@@ -1,6 +1,7 @@
 /* What C makes when it is needed: K12 and K13 of docs/conformance-orc.md, and what functions of C may wait for. The argument says which.
  */
 #include <stdatomic.h>
+#include <time.h>
 
 #include "embedder.h"
 
@@ -190,6 +191,55 @@ static void k13(void) {
     }
 }
 
+static void *answering_once(void *data) {
+    const struct timespec pause = {0, 20 * 1000 * 1000};
+    BrolgaMissing *missing = taken(data);
+    nanosleep(&pause, NULL);
+    /* It is refused if the session has ended. */
+    brolga_error_free(brolga_missing_define(missing, "number", address_of(seven)));
+    brolga_missing_done(missing);
+    return NULL;
+}
+
+/* A look-up by callback that is suspended when its session ends, or when C has no handle of the session any more, is answered once. */
+static void k13_ends(void) {
+    for (size_t threads = 0; threads < 2; threads++) {
+        for (int ends = 0; ends < 2; ends++) {
+            struct kept kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL};
+            struct answer answer = UNANSWERED;
+            BrolgaSession *session = opened(threads);
+            BrolgaDylib *main = made(session, "main");
+            BrolgaDefinitions *late = NULL;
+            const char *text = CALLS_C("calls", "number");
+            pthread_t thread;
+            OK(brolga_dylib_add_generator(main, keep, &kept, NULL));
+            OK(brolga_dylib_read(main, "calls.jlir", text, strlen(text), true, &late));
+            OK(brolga_definitions_define(late));
+            brolga_definitions_free(late);
+            OK(brolga_dylib_request_then(main, "calls", answered, &answer));
+            brolga_dylib_free(main);
+            if (ends) {
+                CHECK(pthread_create(&thread, NULL, answering_once, &kept) == 0);
+                OK(brolga_session_end(session));
+                brolga_session_free(session);
+            } else {
+                brolga_session_free(session);
+                CHECK(pthread_create(&thread, NULL, answering_once, &kept) == 0);
+            }
+            await(&answer);
+            CHECK(pthread_join(thread, NULL) == 0);
+            if (answer.error == NULL) {
+                BrolgaValue value;
+                OK(brolga_function_call(answer.function, NULL, 0, &value));
+                CHECK(value.bits.int64 == 7);
+            }
+            CHECK(ends || answer.error == NULL);
+            brolga_error_free(answer.error);
+            brolga_function_free(answer.function);
+        }
+    }
+}
+
 /* A run time that another thread collects, while this one is in a function of C. */
 static void *collecting(void *data) {
     OK(brolga_runtime_collect(data));
@@ -302,6 +352,7 @@ int main(int count, char **args) {
         k12();
     } else if (strcmp(args[1], "k13") == 0) {
         k13();
+        k13_ends();
     } else {
         CHECK(strcmp(args[1], "waits") == 0);
         waits();

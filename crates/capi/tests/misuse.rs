@@ -317,7 +317,7 @@ unsafe extern "C" fn answer(_: *mut c_void, error: *mut BrolgaError, function: *
     ANSWERS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Threads share handles: they ask, look, define what is there, and free their own; each look-up by callback has one answer.
+/// Threads share handles: they ask for what is ready and what is not, look, define, and free their own; each look-up by callback has one answer.
 #[test]
 fn threads_share_handles() {
     const THREADS: usize = 4;
@@ -328,26 +328,44 @@ fn threads_share_handles() {
         let main = dylib(&session, c"main");
         assert!(define(&main).is_none());
         std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    for _ in 0..TIMES {
+            for thread in 0..THREADS {
+                let (main, session) = (&main, &session);
+                scope.spawn(move || {
+                    for time in 0..TIMES {
+                        let fresh = format!("fresh{thread}x{time}");
+                        let text = format!("function {fresh}()::Int64\n1 ─      return 1\nend\n");
+                        let name = std::ffi::CString::new(fresh).expect("a name");
+                        // SAFETY: the texts are as long as is said, and the function is there as long as the process.
+                        unsafe {
+                            let (text, length) = (text.as_ptr().cast(), text.len());
+                            let defined = brolga_dylib_define(Some(main), name.as_ptr(), text, length, 0);
+                            assert!(defined.is_none(), "{defined:?}");
+                            let data = ptr::null_mut();
+                            let asked =
+                                brolga_dylib_request_then(Some(main), name.as_ptr(), Some(answer), data);
+                            assert!(asked.is_none());
+                        }
                         // SAFETY: the text ends in a zero byte, and the function is there as long as the process.
                         let asked = unsafe {
                             let name = c"one".as_ptr();
-                            brolga_dylib_request_then(Some(&main), name, Some(answer), ptr::null_mut())
+                            brolga_dylib_request_then(Some(main), name, Some(answer), ptr::null_mut())
                         };
                         assert!(asked.is_none());
-                        assert_eq!(value(&function(&main)), 1);
-                        let symbols = owned(|place| brolga_dylib_symbols(Some(&main), place));
-                        assert_eq!(brolga_symbols_count(Some(&symbols)), 1);
-                        assert!(define(&main).is_some(), "it is defined");
-                        let tracker = owned(|place| brolga_dylib_tracker(Some(&main), 1, place));
+                        assert_eq!(value(&function(main)), 1);
+                        let symbols = owned(|place| brolga_dylib_symbols(Some(main), place));
+                        assert!(brolga_symbols_count(Some(&symbols)) > time + 1);
+                        assert!(define(main).is_some(), "it is defined");
+                        let tracker = owned(|place| brolga_dylib_tracker(Some(main), 1, place));
                         brolga_tracker_free(Some(tracker));
+                        let mut dump = MaybeUninit::uninit();
+                        assert!(brolga_session_dump(Some(session), Some(&mut dump)).is_none());
+                        // SAFETY: the call has succeeded, and the text is freed once.
+                        unsafe { brolga_capi::text::brolga_text_free(dump.assume_init()) };
                     }
                 });
             }
         });
         assert!(brolga_session_end(Some(&session)).is_none());
-        assert_eq!(ANSWERS.load(Ordering::Relaxed) - before, THREADS * TIMES, "{workers} workers");
+        assert_eq!(ANSWERS.load(Ordering::Relaxed) - before, 2 * THREADS * TIMES, "{workers} workers");
     }
 }
