@@ -121,7 +121,7 @@ impl Dylib {
         new.uses = names;
         new.uses.iter_mut().for_each(|named| named.is_hidden = manner.is_hidden);
         if self.is_shared(module) {
-            new.add_types(DeclaredTypes::of(&module.cx));
+            new.add_types(DeclaredTypes::of(&module.cx, self.session.context()));
         }
         let initializers = symbols_of(module, &own, &definitions.initializers)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
