@@ -20,8 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brolga::ir::build::Builder;
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Module, Type, Value};
-use brolga::session::linking::{Dependants, OnDrop};
-use brolga::session::{Dylib, Exports, Signature};
+use brolga::session::{Dependants, Dylib, Exports, OnDrop, Signature};
 use brolga::{Doors, Options, Session, Workers};
 
 type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;

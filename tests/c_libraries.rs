@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::{Dependants, OnDrop};
 use brolga::{Options, Session, Workers};
 
 #[path = "support/doors.rs"]

@@ -130,7 +130,8 @@ fn code_and_addresses_from_elsewhere_take_open_doors() {
 /// A symbol of C that the linking model is given under the name of an allowed function is not called by checked programs.
 #[test]
 fn allowed_functions_are_those_of_the_run_time() {
-    use brolga::session::linking::{SymbolFlags, absolute};
+    use brolga::session::SymbolFlags;
+    use brolga::session::linking::absolute;
     let session = Session::new(Options::new(), Workers::Caller).unwrap();
     let dylib = session.create_dylib("main").unwrap();
     let symbol = session.linking().symbol("cos");

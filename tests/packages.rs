@@ -4,8 +4,7 @@
 mod doors;
 
 use brolga::ir::Module;
-use brolga::session::linking::Dependants;
-use brolga::session::{Evaluator, PackageBuild, PackageImage, Reason, Session, Workers};
+use brolga::session::{Dependants, Evaluator, PackageBuild, PackageImage, Reason, Session, Workers};
 use brolga::{OptLevel, Options, Roots};
 
 const SOURCE: &str = include_str!("support/outlives.jlir");

@@ -20,7 +20,7 @@ mod made_by_c {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use brolga::Workers;
-    use brolga::session::linking::Dependants;
+    use brolga::session::Dependants;
 
     use crate::{dylib, session};
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use brolga::ir::Type;
-use brolga::session::linking::{Dependants, OnDrop};
-use brolga::session::{Definitions, Signature};
+use brolga::session::{Definitions, Dependants, OnDrop, Signature};
 use brolga::{OptLevel, Options, Program, Session, SessionError, Workers};
 
 use super::{Ending, adds, calls, define, dylib, session};

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use brolga::session::Dylib;
-use brolga::session::linking::{self, Dependants, OnDrop, Priority, SymbolFlags, Until};
+use brolga::session::linking::{self, Until};
+use brolga::session::{Dependants, Dylib, OnDrop, Priority, SymbolFlags};
 use brolga::{CodeListener, CodeUnit, OptLevel, Options, Session, Workers};
 
 use super::{adds, define, dylib, session};

@@ -9,8 +9,8 @@ use brolga::ir::Module;
 use brolga::ir::Type;
 use brolga::ir::build::{BuildError, Builder};
 use brolga::ir::intrinsic::Intrinsic;
-use brolga::session::linking::{self, Dependants, OnDrop, Priority};
-use brolga::session::{Definitions, Dylib, Native, Signature};
+use brolga::session::linking;
+use brolga::session::{Definitions, Dependants, Dylib, Native, OnDrop, Priority, Signature};
 use brolga::{SessionError, TypedFunc, Workers};
 
 use super::{adds, calls, define, dylib, session};
@@ -654,7 +654,7 @@ fn background_work_is_done_without_anybody_who_waits() {
     let session = session(Workers::Pool(1));
     let main = session.create_dylib("main").unwrap();
     main.define(main.read("w.jlir", adds("a", 1).as_bytes()).unwrap().start(Priority::Idle)).unwrap();
-    session.linking().dispatcher().drain();
+    session.finish_background();
     assert_eq!(session.stats().compiled_functions, 1);
     assert!(main.request("a").is_done());
 }

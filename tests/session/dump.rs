@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use brolga::Workers;
-use brolga::session::Exports;
-use brolga::session::linking::{self, Dependants, Happened, Priority, Progress};
+use brolga::session::linking;
+use brolga::session::{Dependants, Exports, Happened, Priority, Progress};
 
 use super::{adds, calls, define, session};
 

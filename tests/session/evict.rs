@@ -310,7 +310,7 @@ fn when_all_that_is_left_stays_there_is_an_error_and_room_later() {
         matches!(&refused, Some(CallError::Exception(thrown)) if thrown.message.contains("the limit is")),
         "{refused:?}"
     );
-    pins.clear(brolga::session::linking::Dependants::Deny).unwrap();
+    pins.clear(brolga::session::Dependants::Deny).unwrap();
     for n in 0..COUNT {
         assert_eq!(all[n as usize].call((n,)), Ok(expected(n, n)));
     }
@@ -405,7 +405,7 @@ fn a_shortage_is_not_remembered() {
             shortage(main.func::<(i64,), i64>("f0").map(drop).unwrap_err().to_string());
             shortage(top.call((3,)).unwrap_err().to_string());
         }
-        pins.clear(brolga::session::linking::Dependants::Deny).unwrap();
+        pins.clear(brolga::session::Dependants::Deny).unwrap();
         assert_eq!(main.func::<(i64,), i64>("f0").unwrap().call((3,)), Ok(expected(0, 3)));
         assert_eq!(top.call((3,)), Ok(expected(0, 3)));
         assert_eq!(session.linking().check(), Ok(()));
@@ -430,7 +430,7 @@ fn an_initialiser_that_found_no_room_is_due_again() {
         let chain: String = chain.map(|error| format!("{error}\n")).collect();
         assert!(chain.contains("the limit is"), "{chain}");
     }
-    pins.clear(brolga::session::linking::Dependants::Deny).unwrap();
+    pins.clear(brolga::session::Dependants::Deny).unwrap();
     assert_eq!(printed(), "");
     main.open().unwrap();
     assert_eq!(printed(), "up ");

@@ -1,8 +1,7 @@
 //! Re-exports, aliases, hidden functions, and definitions beside what generators find.
 
 use brolga::Session;
-use brolga::session::linking::{Addresses, Dependants, OnDrop, SymbolFlags};
-use brolga::session::{Dylib, Exports, SessionError};
+use brolga::session::{Addresses, Dependants, Dylib, Exports, OnDrop, SessionError, SymbolFlags};
 
 use super::kinds::{Kind, each, passed_on};
 

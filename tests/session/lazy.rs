@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use brolga::session::Dylib;
-use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::{Dependants, Dylib, OnDrop};
 use brolga::{CallError, ExceptionKind, TypedFunc, Workers};
 
 use super::define::{doubles, signature};

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use brolga::ir::Type;
-use brolga::session::linking::OnExecutor;
-use brolga::session::{Dylib, Signature};
+use brolga::session::{Dylib, OnExecutor, Signature};
 use brolga::{OptLevel, Options, Output, Session, TypedFunc, Workers};
 
 use super::session;

@@ -32,12 +32,15 @@
 //! | `worlds` | redefinition before, during and after a call, by kind of definition, kind of call, inlining and level |
 
 mod archives;
+mod c_data;
+mod call_order;
 mod change;
 mod cycles;
 mod define;
 mod dump;
 mod evict;
 mod exports;
+mod extra_passes;
 mod failure;
 mod frames;
 mod kinds;
@@ -54,9 +57,11 @@ mod opening;
 mod operators;
 mod orc;
 mod order;
+mod own_code;
 mod profile;
 mod removal;
 mod shared;
+mod sources;
 mod stress;
 mod threads;
 mod tiers;

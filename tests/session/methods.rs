@@ -1,7 +1,6 @@
 //! Dynamic calls, turned into calls of methods: functions with such calls are recompiled when methods are added.
 
-use brolga::session::Dylib;
-use brolga::session::linking::Dependants;
+use brolga::session::{Dependants, Dylib};
 use brolga::{TypedFunc, Workers};
 
 use super::session;

@@ -11,8 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Dylib, Native};
+use brolga::session::{Dependants, Dylib, OnDrop, Tracker};
 use brolga::{LinkerKind, Options, Output, Session, TypedFunc, Workers};
 
 const NAMES: usize = 3;
@@ -48,7 +47,7 @@ struct World {
     main: Dylib,
     random: Random,
     known: BTreeMap<usize, Known>,
-    trackers: BTreeMap<usize, Tracker<Native>>,
+    trackers: BTreeMap<usize, Tracker>,
     next_tracker: usize,
     /// Handles of functions behind slots, for as long as the name keeps its type.
     handles: BTreeMap<usize, TypedFunc<(i64,), i64>>,

@@ -1,8 +1,8 @@
 //! Which function, variable or method a name means: owners, links, orders of definition, removal.
 
 use brolga::OptLevel;
-use brolga::session::Dylib;
-use brolga::session::linking::{Alias, Dependants, OnDrop, SymbolFlags};
+use brolga::session::linking::Alias;
+use brolga::session::{Dependants, Dylib, OnDrop, SymbolFlags};
 
 use super::kinds::{self, KINDS, Kind, LEVELS, passed_on, session};
 
@@ -154,7 +154,7 @@ fn the_state_of_a_dylib_outlives_its_functions() {
             define(&d, kind, &counts("third", 1, None));
             let all = [call(&d, "other"), call(&d, "third"), call(&d, "more"), call(&k, "reads")];
             assert_eq!(all, [8, 9, 2105, 2105], "{at}");
-            k.clear(brolga::session::linking::Dependants::Keep).unwrap();
+            k.clear(brolga::session::Dependants::Keep).unwrap();
             assert!(k.read("k.jlir", READS.as_bytes()).is_err(), "{at}");
         }
     }

@@ -5,8 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use brolga::session::linking::{Dependants, OnDrop};
-use brolga::session::{Dylib, SessionError};
+use brolga::session::{Dependants, Dylib, OnDrop, SessionError};
 use brolga::{Session, Workers};
 use brolga_jit::{CodeListener, CodeUnit};
 
@@ -29,7 +28,7 @@ fn compiled(name: &str, source: &str, options: &[&str]) -> Vec<u8> {
     bytes
 }
 
-fn c(source: &str) -> Vec<u8> {
+pub(super) fn c(source: &str) -> Vec<u8> {
     compiled("made.c", source, &["-c"])
 }
 
@@ -511,4 +510,28 @@ fn changed_bytes_are_refused_or_placed() {
     }
     assert_eq!(changed, object);
     let _ = placed;
+}
+
+#[test]
+fn a_file_that_misses_a_symbol_is_linked_when_it_is_defined() {
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    main.add_object("user.o", &c("long later(long); long user(long x) { return later(x) + 1; }")).unwrap();
+    let failed = call(&main, "user", 1).unwrap_err();
+    assert!(failed.contains("later"), "{failed}");
+    main.add_object("later.o", &c("long later(long x) { return 10 * x; }")).unwrap();
+    assert_eq!(call(&main, "user", 4), Ok(41));
+    // A program that has missed it finds it as well.
+    let other = session.create_dylib("other").unwrap();
+    other
+        .add_object("user.o", &c("long missing(void); long asks(long x) { return missing() + x; }"))
+        .unwrap();
+    let caller = dylib(&session, "caller", "");
+    caller.link_against(&other).unwrap();
+    let read = caller.read_late("f.jlir", program("asks").as_bytes()).unwrap();
+    caller.define(read.lazy()).unwrap();
+    let f = caller.func::<(i64,), i64>("f").unwrap();
+    assert!(f.call((1,)).unwrap_err().to_string().contains("missing"));
+    other.add_object("missing.o", &c("long missing(void) { return 7; }")).unwrap();
+    assert_eq!(f.call((1,)), Ok(8));
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use brolga::ir::Type;
-use brolga::session::linking::{self, Dependants, OnDrop};
-use brolga::session::{Dylib, Signature};
+use brolga::session::linking;
+use brolga::session::{Dependants, Dylib, OnDrop, Signature};
 use brolga::{Session, SessionError, Workers};
 
 use super::{adds, calls, define, session};
@@ -250,4 +250,27 @@ fn the_end_of_the_session_completes_pending_lookups() {
     assert!(session.end().is_empty());
     assert_eq!(asked.wait().unwrap_or_else(|error| panic!("{error}")).len(), 1);
     assert!(main.function("f").is_err());
+}
+
+#[test]
+fn initialisers_run_by_their_priorities_then_in_the_order_of_their_definitions() {
+    let session = session(Workers::Caller);
+    let [library, main] = ["library", "main"].map(|name| session.create_dylib(name).unwrap());
+    main.link_against(&library).unwrap();
+    up_and_down(&library, "of_library", "down", false);
+    let text = ["a", "b", "c", "d", "e"].map(prints).concat();
+    let read = main.read("p.jlir", text.as_bytes()).unwrap();
+    let read = read.initializer("a").initializer_at("b", 10).initializer_at("c", -5).initializer("d");
+    main.define(read.initializer_at("e", i32::MIN)).unwrap();
+    main.define(main.read("q.jlir", prints("late").as_bytes()).unwrap().initializer_at("late", -5)).unwrap();
+    // One that is replaced keeps its place among those of its priority.
+    main.redefine(main.read("again.jlir", prints("a").as_bytes()).unwrap().initializer("a")).unwrap();
+    main.open().unwrap();
+    assert_eq!(printed(&session), "of_library e c late a d b ");
+    // One that comes to an open dylib runs at its update.
+    let [early, last] = ["early", "last"].map(|name| main.read("r.jlir", prints(name).as_bytes()).unwrap());
+    main.define(last.initializer_at("last", 1)).unwrap();
+    main.define(early.initializer_at("early", -1)).unwrap();
+    main.update().unwrap();
+    assert_eq!(printed(&session), "early last ");
 }

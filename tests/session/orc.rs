@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::{Dependants, OnDrop};
 use brolga::{CallError, ExceptionKind, TypedFunc, Workers};
 
 use super::define::{doubles, signature};

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use brolga::session::linking::{Dependants, Generator, OnDrop, Request};
-use brolga::session::{Dylib, Native, WeakDylib};
+use brolga::session::linking::Request;
+use brolga::session::{Dependants, Dylib, Generator, Native, OnDrop, WeakDylib};
 use brolga::{CallError, CodeListener, CodeUnit, ExceptionKind, Session, SessionError, TypedFunc, Workers};
 
 use super::define::{doubles, signature};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use brolga::ir::Type;
-use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Dylib, Native, Signature};
+use brolga::session::{Dependants, Dylib, OnDrop, Signature, Tracker};
 use brolga::{
     CallError, ExceptionKind, LinkerKind, Mapping, OptLevel, Options, Output, Session, TypedFunc, Workers,
 };
@@ -20,7 +19,7 @@ fn plain(options: Options, workers: Workers) -> Ending {
 }
 
 /// Defines a program that its tracker removes.
-fn tracked(dylib: &Dylib, source: &str) -> Tracker<Native> {
+fn tracked(dylib: &Dylib, source: &str) -> Tracker {
     let tracker = dylib.create_tracker(OnDrop::Keep).unwrap();
     dylib.tracked_by(&tracker).define(dylib.read("tracked.jlir", source.as_bytes()).unwrap()).unwrap();
     tracker
@@ -236,7 +235,7 @@ fn functions_of_a_cycle_lose_each_other() {
 fn frames_go_on_and_their_next_call_of_it_throws() {
     let session = plain(crate::doors::open(Options::new()).gc_stress(true), Workers::Caller);
     let main = session.create_dylib("main").unwrap();
-    let slot: Arc<std::sync::Mutex<Option<Tracker<Native>>>> = Arc::default();
+    let slot: Arc<std::sync::Mutex<Option<Tracker>>> = Arc::default();
     let signature = Signature::new("tick", &[Type::INT64], Type::INT64);
     let (removes, free) = (slot.clone(), session.clone());
     main.define_host(&signature, move |scope, args| {

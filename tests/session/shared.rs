@@ -1,7 +1,7 @@
 //! Sessions that share a run time: the heap, types and worlds are common, definitions are not. Identifiers of another session are refused.
 
-use brolga::session::linking::{Error, OnDrop};
-use brolga::session::{Dylib, SessionError};
+use brolga::session::linking::Error;
+use brolga::session::{Dylib, OnDrop, SessionError};
 use brolga::{Handle, OptLevel, Options, Output, Runtime, Session, TypedFunc, Workers};
 use brolga_runtime::RuntimeOptions;
 

@@ -19,8 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Dylib, Function, Native};
+use brolga::session::{Dependants, Dylib, Function, OnDrop, Tracker};
 use brolga::{CallError, ExceptionKind, Session, TypedFunc, Workers};
 
 use super::counting::{Arenas, arenas, live};
@@ -97,7 +96,7 @@ fn define_user(main: &Dylib, (name, source): &(String, String), trackers: &Track
     }
 }
 
-type Trackers = Mutex<BTreeMap<String, Tracker<Native>>>;
+type Trackers = Mutex<BTreeMap<String, Tracker>>;
 
 /// Takes the tracker of a function and removes it by the policy of the round. A refusal changes nothing.
 fn remove_tracked(name: &str, round: usize, trackers: &Trackers) {

@@ -9,8 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use brolga::session::Jobserver;
-use brolga::session::linking::{Dependants, PoolOptions, Priority, Task};
+use brolga::session::{Dependants, Jobserver, PoolOptions, Priority, Task};
 use brolga::{SessionError, Workers};
 
 use super::{adds, calls, define, dylib, session};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use brolga::Session;
 use brolga::ir::build::{BuildError, Builder};
 use brolga::ir::{Context, Module, Type};
-use brolga::session::linking::{self, Dependants, OnDrop, SymbolFlags};
-use brolga::session::{Dylib, Signature};
+use brolga::session::linking;
+use brolga::session::{Dependants, Dylib, OnDrop, Signature, SymbolFlags};
 
 use super::kinds::{Kind, each};
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use brolga::session::Dylib;
-use brolga::session::linking::{Dependants, OnDrop};
+use brolga::session::{Dependants, Dylib, OnDrop};
 use brolga::{OptLevel, Session};
 
 use super::kinds::{Kind, each, session};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use brolga::ir::Type;
-use brolga::session::linking::{self, Dependants, OnDrop};
-use brolga::session::{Definitions, Dylib, SessionError, Signature};
+use brolga::session::linking;
+use brolga::session::{Definitions, Dependants, Dylib, OnDrop, SessionError, Signature};
 use brolga::{OptLevel, Options, Output, Program, Session, TypedFunc, Workers};
 
 #[derive(Clone, Copy, Debug, PartialEq)]

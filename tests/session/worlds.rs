@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use brolga::ir::Type;
-use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Definitions, Dylib, Native, Signature};
+use brolga::session::{Definitions, Dependants, Dylib, OnDrop, Signature, Tracker};
 use brolga::{CallError, OptLevel, Options, Output, Session, TypedFunc, Workers};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -200,7 +199,7 @@ fn a_frame_does_not_see_a_removal_that_happens_while_it_runs() {
             let session = session(OptLevel::O1, false, Workers::Caller);
             let main = session.create_dylib("main").unwrap();
             let tracker = Arc::new(Mutex::new(None));
-            let removes: Arc<Mutex<Option<Tracker<Native>>>> = tracker.clone();
+            let removes: Arc<Mutex<Option<Tracker>>> = tracker.clone();
             main.define_host(&Signature::new("tick", &[Type::INT64], Type::INT64), move |scope, args| {
                 let round: i64 = args[1].get(scope).unboxed().map_err(|_| scope.throw_error("no integer"))?;
                 let removed = scope.blocking(|| match removes.lock().unwrap().take_if(|_| round == WHEN) {

@@ -12,7 +12,7 @@ use brolga_gcroots::Lowering as Roots;
 use brolga_ir::Arch;
 use brolga_ir::doors::Door;
 use brolga_jit::{JitOptions, LinkerKind, Mapping};
-use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
+use brolga_opt::{CheckBounds, CpuFeatures, ExtraPass, OptLevel};
 use brolga_runtime::heap::{HeapOptions, Stress};
 use brolga_runtime::{Doors, Output, RuntimeOptions, Traces};
 
@@ -294,6 +294,45 @@ impl Options {
     pub fn without_passes(mut self, names: &[&str]) -> Result<Options, Error> {
         for name in names {
             self.opt.skip.push(brolga_opt::pass_named(name)?.name);
+        }
+        Ok(self)
+    }
+
+    /// Runs a pass of the embedder on every function that is compiled, at a place among the passes ([`ExtraPass`]). It sees functions of Base as well.
+    ///
+    /// ```
+    /// # extern crate brolga_engine as brolga;
+    /// # use {brolga_ir as ir, brolga_opt as opt};
+    /// use brolga::{Engine, Options, Program};
+    /// use ir::intrinsic::Intrinsic;
+    /// use ir::{Level, Op};
+    /// use opt::{Changed, ExtraPass, Pass, PassLevel};
+    ///
+    /// /// Adds instead of multiplying.
+    /// static ADDS: Pass = Pass::new("adds", PassLevel::High, |func, cx| {
+    ///     let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
+    ///     for inst in insts {
+    ///         if func.op(inst) == Op::Intrinsic(Intrinsic::MulInt) && cx.spend("replaced") {
+    ///             let args = func.args(inst).to_vec();
+    ///             func.set_op(inst, Op::Intrinsic(Intrinsic::AddInt), &args);
+    ///         }
+    ///     }
+    ///     cx.changed()
+    /// });
+    /// let place = ExtraPass { after: &["inline"], ..ExtraPass::new(&ADDS, Level::High) };
+    /// let engine = Engine::new(Options::new().pass(place)?)?;
+    /// let text = "function f(x::Int64)::Int64\n1 ─ %1 = Base.mul_int(x, 10)::Int64\n└── return %1\nend";
+    /// let unit = engine.compile(&Program::parse("f.jlir", text.as_bytes())?)?;
+    /// assert_eq!(unit.func::<(i64,), i64>("f")?.call((4,))?, 14);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another pass has its name, or no place meets its conditions.
+    pub fn pass(mut self, pass: ExtraPass) -> Result<Options, Error> {
+        self.opt.extra.push(pass);
+        for level in OptLevel::ALL {
+            brolga_opt::steps(level, pass.ir, &self.opt.extra)?;
         }
         Ok(self)
     }

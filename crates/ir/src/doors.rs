@@ -78,7 +78,7 @@ pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
         | Shape::AtomicSwap
         | Shape::AtomicModify
         | Shape::AtomicReplace => Standing::Door(Door::Pointer),
-        // `cglobal`, `llvmcall`.
+        // `llvmcall`, and `cglobal` as a value.
         Shape::Foreign => Standing::Refused,
     }
 }
@@ -165,6 +165,7 @@ pub fn standing(op: Op) -> Standing {
         Op::Builtin(builtin) => standing_of_builtin(builtin),
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
+        Op::CGlobal(_) => Standing::Door(Door::Foreign),
         // Types that rows assert are tested when they run, and an undefined value throws where it is used. An engine without doors tests
         // that an array has the elements that its size says.
         Op::New(_)

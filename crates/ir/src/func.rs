@@ -819,6 +819,16 @@ impl Func {
         self.foreigns.iter()
     }
 
+    /// The names of C functions that it calls, and of C functions and variables whose addresses it takes.
+    pub fn c_symbols(&self) -> impl Iterator<Item = Name> + '_ {
+        let called = self.foreigns().filter_map(|(_, foreign)| foreign.name);
+        let insts = self.blocks().flat_map(|block| self.block_insts(block));
+        called.chain(insts.filter_map(|inst| match self.op(inst) {
+            Op::CGlobal(name) => Some(name),
+            _ => None,
+        }))
+    }
+
     /// Adds a stack slot.
     pub fn add_slot(&mut self, data: SlotData) -> Slot {
         self.slots.push(data)

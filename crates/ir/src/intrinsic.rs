@@ -416,9 +416,9 @@ impl Intrinsic {
             Intrinsic::Llvmcall => {
                 Some("`llvmcall` holds LLVM IR, which is not translated; use `foreigncall`")
             }
-            Intrinsic::Cglobal => Some(
-                "`cglobal` needs the address of a C variable at compile time; pass it in as a `Ptr` argument",
-            ),
+            Intrinsic::Cglobal => {
+                Some("`cglobal` is called with a name that is known before the program runs, and is no value")
+            }
             _ => None,
         }
     }

@@ -77,6 +77,8 @@ pub enum Op {
     /// The address of a C function that calls compiled code. On the high level the operand is the function object, and the
     /// callee is a method; on the low level there is no operand, and the callee is a symbol.
     CFunction(Callee),
+    /// The address of a function or variable of C, by its name. If it is missing, the operation throws `CompileError`.
+    CGlobal(Name),
     /// Keeps the operands alive until its `gc_preserve_end`.
     GcPreserveBegin,
     /// Ends the `gc_preserve_begin` that made the operand.

@@ -50,7 +50,7 @@ pub use call::scoped::{Scoped, ScopedFunc, ScopedParams, Text, Vector};
 pub use call::typed::TypedFunc;
 pub use call::value::{Handle, Params, StructValue, Value, ValueError};
 pub use cell::{
-    Body, CellError, CellFacts, CellOwner, Elsewhere, FindCell, Held, IndirectCell, Materialize, NoCell,
+    Body, CellError, CellOwner, Elsewhere, FindCell, Held, IndirectCell, InstanceFacts, Materialize, NoCell,
     Reserved, Superseded, Switch, Target,
 };
 pub use debug::code_map::{CodeFunction, CodeListener, CodeMap, CodeUnit, Symbolized, UnitId};
@@ -71,7 +71,7 @@ pub use link::linker::{
     DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver,
 };
 pub use link::loader::Loader;
-pub use link::object::{Archive, Given, ObjectFile, ObjectFileError};
+pub use link::object::{Archive, CodeReference, Given, ObjectFile, ObjectFileError, OwnCode};
 pub use memory::cache::UnitCache;
 pub use memory::code_memory::{CodeMemory, CodeMemoryOptions, Mapping};
 pub use memory::error::CodeMemoryError;

@@ -18,8 +18,8 @@ use crate::flags::{Need, Priority, SymbolFlags, Until, Want};
 use crate::ids::{DylibId, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
-    Abandon, Claim, Complete, Delegate, Doer, Emit, FailForNow, HandBack, Incomplete, IsWantedBeside,
-    NewUnit, Requested, Resolve, Source, UnitHome,
+    Abandon, AtOpening, Claim, Complete, Delegate, Doer, Emit, FailForNow, HandBack, Incomplete,
+    IsWantedBeside, NewUnit, Requested, Resolve, Source, UnitHome,
 };
 use crate::session::{Definition, Dependence, Duty, Group, Materializer, Session, Unit};
 use crate::target::Target;
@@ -29,8 +29,8 @@ pub trait MaterializationUnit<T: Target>: Materializer<T> {
     /// The symbols that it will define. Read once, when it is defined.
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
 
-    /// The symbol among them that stands for its initialisers.
-    fn initializer(&self) -> Option<Symbol> {
+    /// The symbol among them that stands for its initialisers, if one does.
+    fn initializer(&self) -> Option<AtOpening> {
         None
     }
 

@@ -15,6 +15,32 @@ pub enum OptError {
         /// All passes, in the order of the table.
         valid: Vec<&'static str>,
     },
+    /// The caller's mistake: another pass has the name.
+    #[error("there is a pass `{pass}` already")]
+    PassExists {
+        /// The name.
+        pass: &'static str,
+    },
+    /// The caller's mistake: an extra pass is to run before or after a step that is not there.
+    #[error("`{pass}` cannot be placed: there is no step `{label}`; the steps are {}", list(valid))]
+    UnknownStep {
+        /// The pass.
+        pass: &'static str,
+        /// The label.
+        label: String,
+        /// The labels of all steps for this level of the IR.
+        valid: Vec<&'static str>,
+    },
+    /// The caller's mistake: no place of an extra pass meets its conditions.
+    #[error("`{pass}` cannot be placed after `{after}` and before `{before}`: they run the other way round")]
+    NoPlace {
+        /// The pass.
+        pass: &'static str,
+        /// The step that it is to follow.
+        after: &'static str,
+        /// The step that is to follow it.
+        before: &'static str,
+    },
     /// The caller's mistake: the pass does not take functions of this level.
     #[error("pass `{pass}` does not take functions in {level} IR")]
     WrongLevel {

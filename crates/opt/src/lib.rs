@@ -37,6 +37,7 @@ pub mod defined;
 mod error;
 mod escape;
 mod exprs;
+mod extra;
 mod facts;
 mod fuel;
 mod heads;
@@ -61,6 +62,7 @@ pub mod summary;
 mod undefined;
 
 pub use error::{CrashNote, OptError};
+pub use extra::{ExtraPass, steps};
 pub use facts::{Fact, Facts};
 pub use fuel::Fuel;
 pub use options::{

@@ -4,6 +4,8 @@ use std::fmt;
 
 use brolga_ir::{Arch, Func};
 
+use crate::extra::ExtraPass;
+
 /// How much is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub enum OptLevel {
@@ -155,6 +157,8 @@ pub struct Options {
     pub print_after: PassFilter,
     /// The passes that do not run, by name. A required pass runs all the same.
     pub skip: Vec<&'static str>,
+    /// Passes of the embedder. [`steps`](crate::steps) checks them.
+    pub extra: Vec<ExtraPass>,
     /// The most statements that a function may have before, between and behind passes.
     pub max_statements: Option<usize>,
     /// The most bytes that compiling a function may take, by the [estimate](memory_of); `None` is [`COMPILE_MEMORY`].
@@ -192,6 +196,7 @@ impl Options {
             print_before: _,
             print_after: _,
             skip,
+            extra,
             max_statements,
             compile_memory: _,
         } = self;
@@ -206,11 +211,13 @@ impl Options {
             recursion_growth,
         } = inline;
         let (bounds, skip) = (check_bounds.name(), skip.join(","));
+        let extra: Vec<String> = extra.iter().map(ExtraPass::key).collect();
         let most = max_statements.map_or(String::from("any"), |most| most.to_string());
         format!(
             "bounds={bounds} checked={checked} arch={arch} fma={fma} inline={threshold},{cold_threshold},{nonleaf_penalty},\
              {tuple_return_bonus},{max_methods} recursion={recursion_threshold},{recursion_depth},{recursion_growth} \
-             skip={skip} statements={most}"
+             skip={skip} extra={} statements={most}",
+            extra.join(";")
         )
     }
 }
@@ -218,13 +225,14 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brolga_ir::Level;
 
     #[test]
     fn a_key_shows_each_choice_that_changes_code() {
         let base = Options { arch: Arch::X86_64, ..Options::default() };
         assert_eq!(
             base.key(),
-            "bounds=auto checked=false arch=x86_64 fma=false inline=100,20,1000,250,4 recursion=100,8,300 skip= statements=any"
+            "bounds=auto checked=false arch=x86_64 fma=false inline=100,20,1000,250,4 recursion=100,8,300 skip= extra= statements=any"
         );
         let inline = InlineLimits { recursion_growth: 1, ..InlineLimits::default() };
         let changed = [
@@ -234,6 +242,7 @@ mod tests {
             Options { cpu: CpuFeatures { fma: true }, ..base.clone() },
             Options { inline, ..base.clone() },
             Options { skip: vec!["gvn"], ..base.clone() },
+            Options { extra: vec![ExtraPass::new(&crate::passes::dce::PASS, Level::High)], ..base.clone() },
             Options { max_statements: Some(9), ..base.clone() },
         ];
         assert!(changed.iter().all(|options| options.key() != base.key()));

@@ -37,7 +37,7 @@ pub struct Pass {
 
 impl Pass {
     /// A pass that needs no facts, breaks none, and may be switched off.
-    pub(crate) const fn new(
+    pub const fn new(
         name: &'static str,
         level: PassLevel,
         run: fn(&mut Func, &mut PassCx<'_>) -> Changed,

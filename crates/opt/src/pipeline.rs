@@ -80,17 +80,17 @@ struct Row {
 }
 
 const fn step(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
-    Row { from, step: Step { label, pass, visit: Visit::Always } }
+    Row { from, step: Step { label, pass, visit: Visit::Always, is_extra: false } }
 }
 
 /// A step that a function without loops does not need.
 const fn loops(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row {
-    Row { from, step: Step { label, pass, visit: Visit::Loops } }
+    Row { from, step: Step { label, pass, visit: Visit::Loops, is_extra: false } }
 }
 
 /// A step that only functions of which this is true need.
 const fn asks(from: OptLevel, label: &'static str, pass: &'static Pass, asks: fn(&Func) -> bool) -> Row {
-    Row { from, step: Step { label, pass, visit: Visit::Asks(asks) } }
+    Row { from, step: Step { label, pass, visit: Visit::Asks(asks), is_extra: false } }
 }
 
 /// Whether a block leads to itself or to one in front of it, as some block of every loop does.

@@ -5,10 +5,10 @@
 use brolga_ir::{Func, FuncId, Level, Module};
 
 use crate::error::OptError;
+use crate::extra::steps;
 use crate::facts::{Fact, Facts};
 use crate::options::{OptLevel, Options};
 use crate::pass::Pass;
-use crate::pipeline::stage;
 use crate::report::Report;
 use crate::scope::{Cx, PassScope, Step, Visit};
 use crate::{callgraph, summary};
@@ -53,7 +53,7 @@ fn run_stage(
     options: &Options,
     cx: &mut Cx<'_>,
 ) -> Result<(Report, Facts), OptError> {
-    PassScope::run(module, func, &stage(level, func.level), options, cx)
+    PassScope::run(module, func, &steps(level, func.level, &options.extra)?, options, cx)
 }
 
 /// Runs the pipeline of `level` on every function of a module, callees first, so that what is inlined is optimised already.
@@ -87,8 +87,10 @@ pub fn run_passes(
     options: &Options,
     cx: &mut Cx<'_>,
 ) -> Result<(Func, Report), OptError> {
-    let steps: Vec<Step> =
-        passes.iter().map(|&pass| Step { label: pass.name, pass, visit: Visit::Always }).collect();
+    let steps: Vec<Step> = passes
+        .iter()
+        .map(|&pass| Step { label: pass.name, pass, visit: Visit::Always, is_extra: false })
+        .collect();
     let (report, _) = PassScope::run(module, &mut func, &steps, options, cx)?;
     Ok((func, report))
 }

@@ -176,6 +176,8 @@ pub struct Step {
     pub pass: &'static Pass,
     /// In which functions there may be something to do for it.
     pub visit: Visit,
+    /// Whether it is a pass of the embedder.
+    pub is_extra: bool,
 }
 
 /// In which functions a step may find something to do: asked before facts are computed for it.
@@ -286,7 +288,10 @@ impl<'s, 'c> PassScope<'s, 'c> {
         if changed == Changed::Yes {
             row.changed = 1;
             self.changes += 1;
-            self.facts.drop_broken(pass.breaks);
+            match step.is_extra {
+                true => self.facts = Facts::default(),
+                false => self.facts.drop_broken(pass.breaks),
+            }
             self.check_size(func)?;
         } else {
             self.idle.push((pass, self.changes));
@@ -298,7 +303,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let shown = self.options.print_after.has(pass.name).then(|| row.clone());
         self.report.add(row);
         self.report.inlined.extend(inlined);
-        if self.options.verify_each && changed == Changed::Yes {
+        if (self.options.verify_each || step.is_extra) && changed == Changed::Yes {
             self.verify(func, Some(self.note(func, step, number)))?;
         }
         if let Some(row) = &shown {
@@ -464,7 +469,7 @@ mod tests {
         let end = func.make_inst(Op::Return, &[], &[], &[]);
         func.append_inst(end, block);
         let module = Module::new(cx);
-        let step = |label, pass, visit| Step { label, pass, visit };
+        let step = |label, pass, visit| Step { label, pass, visit, is_extra: false };
         let steps = [
             step("first", &LOOKS, Visit::Always),
             step("same", &LOOKS, Visit::Always),

@@ -11,8 +11,7 @@ use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
 use brolga::ir::{Module, Type};
-use brolga::session::linking::OnDrop;
-use brolga::session::{Dylib, Signature};
+use brolga::session::{Dylib, OnDrop, Signature};
 use brolga::{Options, Program, Session, Workers};
 use syntax::{Function, Line, parse};
 

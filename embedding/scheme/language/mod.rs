@@ -25,8 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga::ir::text::show_module;
 use brolga::ir::{Func, Module};
-use brolga::session::linking::OnDrop;
-use brolga::session::{Definitions, Dylib};
+use brolga::session::{Definitions, Dylib, OnDrop};
 use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
 
 use globals::{Global, Globals, variable};

@@ -15,8 +15,7 @@ mod steps;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brolga::session::linking::{Dependants, OnDrop, Tracker};
-use brolga::session::{Dylib, Exports, Native};
+use brolga::session::{Dependants, Dylib, Exports, OnDrop, Tracker};
 use brolga::{Handle, OptLevel};
 
 use crate::kinds::{self, Kind};
@@ -33,7 +32,7 @@ const LEVELS: [OptLevel; 2] = [OptLevel::O0, OptLevel::O2];
 struct Product {
     session: super::Ending,
     dylibs: Vec<Dylib>,
-    trackers: BTreeMap<(usize, usize), Tracker<Native>>,
+    trackers: BTreeMap<(usize, usize), Tracker>,
     /// Has a function that returns an object.
     helper: Dylib,
 }

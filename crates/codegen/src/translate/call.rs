@@ -273,6 +273,21 @@ impl Translation<'_> {
             return Ok(Compiled::Known(callee));
         }
         let linked = self.b.ins().func_addr(types::I64, callee);
+        let address = self.found(name, linked);
+        Ok(Compiled::Loaded(self.b.import_signature(signature.clone()), address))
+    }
+
+    /// The address of a function or variable of C by its name, under the same rules.
+    pub(super) fn c_global(&mut self, inst: Inst, name: Name) -> Done {
+        let weak = !self.isa.is_for_objects();
+        let symbol = Symbol::Foreign { name: self.cx.names.text(name).to_owned(), library: None, weak };
+        let linked = self.symbol_address(symbol);
+        let address = if weak { self.found(name, linked) } else { linked };
+        self.define(inst, &[address])
+    }
+
+    /// The address to which a C symbol was linked. If that is null, it is looked for.
+    fn found(&mut self, name: Name, linked: Value) -> Value {
         let (missing, go_on) = (self.cold_block(), self.b.create_block());
         let address = self.b.append_block_param(go_on, types::I64);
         self.b.ins().brif(linked, go_on, &[linked.into()], missing, &[]);
@@ -286,7 +301,7 @@ impl Translation<'_> {
             self.trap();
         }
         self.b.switch_to_block(go_on);
-        Ok(Compiled::Loaded(self.b.import_signature(signature.clone()), address))
+        address
     }
 
     /// The address of the code by which C calls a compiled function, which lies in the same unit (`callback.rs`).

@@ -584,6 +584,7 @@ impl Translation<'_> {
             Op::CallRuntime(entry) => self.call_runtime(inst, entry),
             Op::ForeignCall(foreign) => self.foreign_call(inst, foreign),
             Op::CFunction(callee) => self.c_function(inst, callee),
+            Op::CGlobal(name) => self.c_global(inst, name),
             Op::PointerFromObjref => {
                 let object = self.arg(inst, 0)?;
                 self.define(inst, &[object])
@@ -838,6 +839,11 @@ impl Translation<'_> {
                 symbol
             }
         };
+        self.symbol_address(symbol)
+    }
+
+    /// The address of a symbol.
+    pub(super) fn symbol_address(&mut self, symbol: Symbol) -> clif::Value {
         let name = self.external_name(symbol);
         let global = self.b.create_global_value(GlobalValueData::Symbol {
             name: clif::ExternalName::user(name),

@@ -37,7 +37,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use brolga_jit::{Body, CellOwner, IndirectCell, Superseded};
+use brolga_jit::{Body, CellOwner, IndirectCell, InstanceFacts, Superseded};
 use brolga_linking::{Label, Symbol};
 use brolga_runtime::{RetiredCode, Runtime};
 
@@ -103,6 +103,18 @@ impl Cells {
         drop(state);
         there.sort_by_key(|(label, _)| *label);
         there
+    }
+
+    /// The symbols of the functions whose cells have these identities, as far as they are there.
+    fn symbols(&self, identities: &[usize]) -> Vec<String> {
+        let state = lock(&self.state);
+        let owner = |identity| {
+            let known = || state.owners.get(identity)?.owner.upgrade();
+            known().or_else(|| Some(state.orphans.get(identity)?.owner.clone()))
+        };
+        let owners: Vec<Arc<CellOwner>> = identities.iter().filter_map(owner).collect();
+        drop(state);
+        owners.iter().map(|owner| owner.cell().name().to_owned()).collect()
     }
 
     /// Lists a cell for as long as the result is held. `body` is the symbol of the body of an eager function.
@@ -269,6 +281,16 @@ impl Deref for Function {
 }
 
 impl Listed {
+    /// Its code instances, oldest first, each with the symbols of the functions that its code calls.
+    pub(super) fn instances(&self) -> Vec<(InstanceFacts, Vec<String>)> {
+        let all = self.cell.instances().into_iter();
+        all.map(|facts| {
+            let callees = self.cells.symbols(&facts.callees);
+            (facts, callees)
+        })
+        .collect()
+    }
+
     /// Whether there are handles.
     fn is_held(&self) -> bool {
         self.holds.load(Ordering::Relaxed) & !ORPHAN != 0 // H4

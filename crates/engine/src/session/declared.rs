@@ -1,4 +1,4 @@
-//! The symbols of declarations: of global variables and types of programs, and of re-exports.
+//! The symbols of declarations: of global variables and types of programs, of re-exports and of sources.
 //!
 //! A function is removed by its symbol: by name, with its tracker, with its dylib. So that a declaration is removed by the same rules, it has a symbol as well, which
 //! has no address and which no program can name.
@@ -7,8 +7,9 @@
 //!   global count::Int64 = 0   ──► `7#count#global`      7: the number of the declaration
 //!   struct Point x end        ──► `2#Point#type`        2: the count of the homonym (`type_names.rs`)
 //!   reexport(&shapes, …)      ──► `8#shapes#reexport`   (`exports.rs`)
+//!   add_source(…)             ──► `9#source`            (`sources.rs`)
 //!
-//!   symbol loses its name ──► the dylib forgets the variable, type or re-export
+//!   symbol loses its name ──► the dylib forgets the variable, type, re-export or source
 //! ```
 //!
 //! A declaration that takes the place of another one of its dylib takes the other's symbol out in the same step. Programs keep what they have.
@@ -21,6 +22,7 @@ use brolga_linking::{Label, Symbol, SymbolRef};
 use super::Session;
 use super::dylib::Dylib;
 use super::scope::Variable;
+use super::sources::Source;
 
 /// The end of a variable's symbol.
 const GLOBAL: &str = "#global";
@@ -31,8 +33,11 @@ const TYPE: &str = "#type";
 /// The end of a re-export's symbol.
 pub(super) const REEXPORT: &str = "#reexport";
 
+/// The end of a source's symbol.
+pub(super) const SOURCE: &str = "#source";
+
 /// The ends of the symbols.
-pub(super) const DECLARED: [&str; 3] = [GLOBAL, TYPE, REEXPORT];
+pub(super) const DECLARED: [&str; 4] = [GLOBAL, TYPE, REEXPORT, SOURCE];
 
 /// The text of a variable's symbol.
 pub(super) fn variable_symbol(name: &str, number: u64) -> String {
@@ -49,17 +54,27 @@ pub(super) fn reexport_symbol(dylib: &str, number: u64) -> String {
     format!("{number}#{dylib}{REEXPORT}")
 }
 
+/// The text of the symbol of a source.
+pub(super) fn source_symbol(number: u64) -> String {
+    format!("{number}{SOURCE}")
+}
+
 /// The number and the name in a symbol with this end.
 fn parts<'s>(symbol: &'s str, end: &str) -> Option<(u64, &'s str)> {
     let (number, name) = symbol.strip_suffix(end)?.split_once('#')?;
     Some((number.parse().ok()?, name))
 }
 
+/// What was declared, to be dropped.
+pub(super) struct Forgotten {
+    _all: (Vec<Variable>, Vec<Arc<Context>>, Vec<Source>),
+}
+
 impl Session {
     /// Declarations were removed: their names mean them no more. The result is to be dropped without a lock.
     #[must_use]
-    pub(super) fn forget_declared(&self, labels: &[Label]) -> (Vec<Variable>, Vec<Arc<Context>>) {
-        let (mut variables, mut types) = (Vec::new(), Vec::new());
+    pub(super) fn forget_declared(&self, labels: &[Label]) -> Forgotten {
+        let (mut variables, mut types, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for &Label { dylib, symbol } in labels {
             let text = self.linking().names().text(symbol);
             if let Some((_, name)) = parts(&text, GLOBAL) {
@@ -68,9 +83,11 @@ impl Session {
                 types.extend(self.inner.types.forget(dylib, name, count));
             } else if text.ends_with(REEXPORT) {
                 self.inner.owners.end_reexport(dylib, symbol);
+            } else if text.ends_with(SOURCE) {
+                sources.extend(self.inner.sources.end(dylib, symbol));
             }
         }
-        (variables, types)
+        Forgotten { _all: (variables, types, sources) }
     }
 }
 

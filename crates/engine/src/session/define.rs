@@ -123,7 +123,8 @@ impl Dylib {
         if self.is_shared(module) {
             new.add_types(DeclaredTypes::of(&module.cx, self.session.context()));
         }
-        let initializers = symbols_of(module, &own, &definitions.initializers)?;
+        let (names, priorities): (Vec<String>, Vec<i32>) = definitions.initializers.iter().cloned().unzip();
+        let initializers = symbols_of(module, &own, &names)?;
         new.finalizers = symbols_of(module, &own, &definitions.finalizers)?;
         let mut without_overridden = None;
         if manner.is_weak && !replace {
@@ -143,10 +144,10 @@ impl Dylib {
         let mut program = Prepared::new(self, module, functions, manner, sources, &mut new)?;
         program.add_cells(&mut new);
         program.add_units(&mut new);
-        for function in initializers {
+        for (function, priority) in initializers.into_iter().zip(priorities) {
             let symbol = new.names.intern(&format!("{function}{INITIALIZER}"));
             let needs = self.session.linking().symbol(&function);
-            new.add(Box::new(Marker { symbol, needs }));
+            new.add(Box::new(Marker { symbol, priority, needs }));
         }
         program.add_notes(&mut new);
         let starts = definitions.starts.map(|priority| (priority, program.symbols(&new)));

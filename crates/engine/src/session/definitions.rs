@@ -53,7 +53,7 @@ pub struct Definitions {
     /// The functions of Base of which the module has methods of the prelude behind its own functions.
     pub(crate) library: BTreeSet<Type>,
     pub(crate) starts: Option<Priority>,
-    pub(crate) initializers: Vec<String>,
+    pub(crate) initializers: Vec<(String, i32)>,
     pub(crate) finalizers: Vec<String>,
     /// Objects that live as long as the code.
     pub(crate) kept: Option<Kept>,
@@ -229,8 +229,14 @@ impl Definitions {
     }
 
     /// A function without arguments that runs when the dylib is opened. Takes a bare name or a symbol.
-    pub fn initializer(mut self, name: &str) -> Self {
-        self.initializers.push(name.to_owned());
+    pub fn initializer(self, name: &str) -> Self {
+        self.initializer_at(name, 0)
+    }
+
+    /// As [`Definitions::initializer`], with a priority among the initialisers of the dylib, as C's: the lowest runs first, and those of one priority run in the order of their definitions. Dylibs that
+    /// this one sees come before it, whatever their priorities.
+    pub fn initializer_at(mut self, name: &str, priority: i32) -> Self {
+        self.initializers.push((name.to_owned(), priority));
         self
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use brolga_linking::{Name, Observed, Progress, SymbolFacts, SymbolFlags};
 
-use super::declared::REEXPORT;
+use super::declared::{REEXPORT, SOURCE};
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::linking;
@@ -72,7 +72,7 @@ impl Inner {
 }
 
 impl Dylib {
-    /// A snapshot of its symbols in the order of their names: functions by their types (`fib(Int64)`), C symbols, and declarations, whose symbols end in `#global`, `#type` and `#reexport`. Parts of
+    /// A snapshot of its symbols in the order of their names: functions by their types (`fib(Int64)`), C symbols, and declarations, whose symbols end in `#global`, `#type`, `#reexport` and `#source`. Parts of
     /// functions that the session has beside them are left out.
     ///
     /// # Errors
@@ -98,7 +98,8 @@ impl Dylib {
                 Exports::Except(but) => writeln!(text, "    re-exports all of `{from}` but {}", names(but)),
             };
         }
-        for facts in symbols.into_iter().filter(|facts| !facts.text.ends_with(REEXPORT)) {
+        let is_shown = |facts: &SymbolFacts| ![REEXPORT, SOURCE].iter().any(|end| facts.text.ends_with(end));
+        for facts in symbols.into_iter().filter(is_shown) {
             let progress = match facts.progress {
                 Progress::Defined => "defined",
                 Progress::Materializing => "materializing",

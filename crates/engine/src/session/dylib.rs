@@ -18,7 +18,7 @@ use super::lazy::{BODY, HOT};
 use super::linking;
 use super::scope::declared;
 use super::target::Native;
-use super::{Inner, Session};
+use super::{Inner, Session, Tracker};
 use crate::prelude;
 use brolga_jit::{Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, Value};
 
@@ -79,7 +79,7 @@ impl WeakDylib {
     /// The dylib.
     ///
     /// # Errors
-    /// The session is gone: [`linking::Error::SessionEnded`].
+    /// The session is gone: [`SymbolError::SessionEnded`](super::SymbolError::SessionEnded).
     pub fn upgrade(&self) -> Result<Dylib, SessionError> {
         let inner = self.inner.upgrade().ok_or(linking::Error::SessionEnded)?;
         Ok(Dylib { session: Session { inner }, linking: self.linking.upgrade()? })
@@ -108,8 +108,9 @@ impl Dylib {
         &self.session
     }
 
-    /// The dylib of the linking model below. The address that it has of a function of a program is the one of the function's cell, a word that calls go through:
+    /// The dylib of the linking model, for the tests of this workspace. The address that it has of a function of a program is the one of the function's cell, a word that calls go through:
     /// nobody may call it. [`Function::c_address`](super::Function::c_address) is what C may call, and [`Dylib::func`] what Rust may.
+    #[doc(hidden)]
     pub fn linking(&self) -> &linking::Dylib<Native> {
         &self.linking
     }
@@ -185,7 +186,7 @@ impl Dylib {
         {
             return Ok(function);
         }
-        let meant = self.meaning(name)?;
+        let meant = self.sought(name)?;
         match self.ready(meant.symbol.symbol()).filter(|_| meant.at.is_none()) {
             Some(function) => Ok(function),
             None => self.ask(name, &meant).wait(),
@@ -213,7 +214,7 @@ impl Dylib {
     /// # Errors
     /// Some are missing, and the error names all of these; or one failed.
     pub fn functions(&self, names: &[&str]) -> Result<Vec<Function>, SessionError> {
-        let meant = names.iter().map(|name| self.meaning(name)).collect::<Result<Vec<Meant>, _>>()?;
+        let meant = names.iter().map(|name| self.sought(name)).collect::<Result<Vec<Meant>, _>>()?;
         let wants = meant.iter().map(|meant| Want {
             symbol: meant.symbol.symbol(),
             need: Need::Required,
@@ -230,7 +231,7 @@ impl Dylib {
     /// Asks for a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
         let known = |meant: &Meant| self.ready(meant.symbol.symbol()).filter(|_| meant.at.is_none());
-        match self.meaning(name).map(|meant| (known(&meant), meant)) {
+        match self.sought(name).map(|meant| (known(&meant), meant)) {
             Err(error) => Request::known(name, &self.session, Err(error)),
             Ok((Some(function), _)) => Request::known(name, &self.session, Ok(function)),
             Ok((None, meant)) => self.ask(name, &meant),
@@ -260,6 +261,12 @@ impl Dylib {
         let function = shared.placed.find(ready()?, ready).ok()??.function()?;
         let is_ready = function.body.is_none() || function.cell.is_ready();
         is_ready.then(|| Function::new(function))
+    }
+
+    /// The meaning of a name that is looked up, which sources are asked for if it is missing.
+    fn sought(&self, name: &str) -> Result<Meant, SessionError> {
+        self.supplied(name.split('(').next().unwrap_or(name))?;
+        self.meaning(name)
     }
 
     /// The meaning of a name.
@@ -362,14 +369,14 @@ impl Dylib {
     ///
     /// # Errors
     /// The dylib is closed.
-    pub fn create_tracker(&self, on_drop: OnDrop) -> Result<linking::Tracker<Native>, SessionError> {
+    pub fn create_tracker(&self, on_drop: OnDrop) -> Result<Tracker, SessionError> {
         Ok(self.linking.create_tracker(on_drop)?)
     }
 
     /// A handle to the same dylib: what is defined through it is tracked by `tracker`, and removed with it. That is functions of programs and of the host, promises, the global
     /// variables and types that programs declare, C symbols, object files, libraries, archives and generators.
     #[must_use]
-    pub fn tracked_by(&self, tracker: &linking::Tracker<Native>) -> Dylib {
+    pub fn tracked_by(&self, tracker: &Tracker) -> Dylib {
         Dylib { linking: self.linking.tracked_by(tracker), ..self.clone() }
     }
 

@@ -41,6 +41,15 @@ pub enum SessionError {
     /// The embedder's transform of programs failed.
     #[error("the program cannot be transformed: {0}")]
     Transform(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// A source failed that was asked for a missing function.
+    #[error("`{name}` is missing, and the source that was asked for it failed: {error}")]
+    Source {
+        /// The function.
+        name: String,
+        /// The source's error.
+        #[source]
+        error: Arc<dyn std::error::Error + Send + Sync>,
+    },
     /// The promise of functions was not kept.
     #[error(transparent)]
     Promise(Arc<dyn std::error::Error + Send + Sync>),
@@ -64,6 +73,9 @@ pub enum SessionError {
     /// An object file or archive cannot be read or linked.
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),
+    /// Machine code of the embedder cannot be linked.
+    #[error(transparent)]
+    Code(Arc<brolga_jit::LinkError>),
     /// An object file defines nothing that others may use, so nothing would ever link it.
     #[error("the object files define no symbol that is visible to others")]
     NothingDefined,

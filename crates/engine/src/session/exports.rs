@@ -132,6 +132,7 @@ impl Dylib {
     fn methods_of(&self, name: &str) -> Result<BTreeMap<Arc<str>, Visible>, SessionError> {
         let cx = self.context();
         let function = cx.types.function_named(FunctionName::parse(&cx.names, name));
+        self.supplied(name)?;
         let (view, is_defined) = (self.view(None)?, |at, symbol: &str| self.session.defines(at, symbol));
         let seen = view.of_function(&cx, function);
         Ok(methods_in(&seen, (function, None), &is_defined, &Bindings::new()))

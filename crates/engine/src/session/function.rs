@@ -1,6 +1,7 @@
 //! Functions that were looked up: ready to be called, or requested.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -8,12 +9,14 @@ use std::task::{Context, Poll, ready};
 use brolga_linking::{self as linking, Answer, Error as LinkError, Label, Link, Lookup, Until, required};
 use brolga_runtime::{Runtime, with_attached};
 
-use super::Session;
 use super::cells::Handle;
 use super::error::SessionError;
 use super::shared::Shared;
 use super::target::{self, Moved, Native, Place};
-use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value};
+use super::{Session, Tier};
+use brolga_jit::{
+    InstanceFacts, LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value,
+};
 
 /// A function that can be called: each call reaches the newest definition. One that is not [lazy](super::Definitions::lazy) can be called also when
 /// the session does not know it any more, with all that it calls, unless a tombstone removed it.
@@ -39,6 +42,22 @@ use brolga_jit::{LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFun
 #[derive(Clone)]
 pub struct Function {
     function: Handle,
+}
+
+/// A version of a function, and how calls in its worlds are served: what Julia's `CodeInstance` says of one. docs/sessions.md maps the fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CodeInstance {
+    /// The first world in which it is valid, and the last one; `None` if it is valid in the newest world.
+    pub worlds: (u64, Option<u64>),
+    /// Its tier; `None` if the function was removed.
+    pub tier: Option<Tier>,
+    /// The addresses of the unit that has its code; `None` before it is compiled.
+    pub code: Option<Range<usize>>,
+    /// The calls that tier 1 has counted; `None` where nothing counts.
+    pub calls: Option<u32>,
+    /// The symbols of the functions that its code calls through their invoke pointers, as far as they are defined.
+    pub callees: Vec<String>,
 }
 
 impl Function {
@@ -104,6 +123,35 @@ impl Function {
             Ok(address) => Ok(std::ptr::with_exposed_provenance(address)),
             Err(error) => Err(SessionError::CEntry(Arc::new(error))),
         }
+    }
+
+    /// A snapshot of the function's code instances, oldest first: its versions that some thread may be in, and the newest.
+    ///
+    /// ```
+    /// # extern crate brolga_engine as brolga;
+    /// use brolga::{Options, Session, Workers};
+    /// let session = Session::new(Options::new(), Workers::Caller)?;
+    /// let main = session.create_dylib("main")?;
+    /// let text = "function twice(n::Int64)::Int64\n1 ─ %1 = invoke Main.add(n::Int64, n::Int64)::Int64\n└── return %1\nend
+    /// function add(a::Int64, b::Int64)::Int64\n1 ─ %1 = Base.add_int(a, b)::Int64\n└── return %1\nend";
+    /// main.define(main.read("twice.jlir", text.as_bytes())?.replaceable())?;
+    /// let twice = main.function("twice")?;
+    /// let instances = twice.code_instances();
+    /// assert_eq!(instances.len(), 1);
+    /// assert!(instances[0].worlds.1.is_none() && instances[0].code.is_none(), "it is compiled when it is called");
+    /// twice.typed::<(i64,), i64>()?.call((4,))?;
+    /// let compiled = &twice.code_instances()[0];
+    /// assert!(compiled.code.is_some());
+    /// assert_eq!(compiled.callees, ["add(Int64,Int64)"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn code_instances(&self) -> Vec<CodeInstance> {
+        let instance = |(facts, callees): (InstanceFacts, Vec<String>)| {
+            let InstanceFacts { worlds: (first, last), tier, code, counted, .. } = facts;
+            let last = (last < u64::MAX).then_some(last);
+            CodeInstance { worlds: (first, last), tier, code, calls: counted, callees }
+        };
+        self.function.instances().into_iter().map(instance).collect()
     }
 
     /// Compiles the function, if it is one that is compiled when it is called first, and that was not called.

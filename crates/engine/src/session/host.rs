@@ -128,6 +128,28 @@ pub(crate) fn typed_module(
     Ok(module_of(cx, b.finish()?))
 }
 
+/// A module with the function that calls C code at an address.
+pub(crate) fn code_module(
+    cx: &Arc<Context>,
+    signature: &Signature,
+    address: usize,
+) -> Result<Module, BuildError> {
+    let (mut b, args) = wrapper(cx, &signature.name, &signature.params, signature.result)?;
+    let pointer = cx
+        .types
+        .ptr(Type::NOTHING)
+        .map_err(|error| BuildError::Type(error.display(&cx.types).to_string()))?;
+    let address = b.int(Type::UINT64, address as i128)?;
+    let mut given = vec![b.convert(Intrinsic::Bitcast, address, pointer)?];
+    given.extend(args);
+    let (result, params) = (signature.result, signature.params.clone().into());
+    let call =
+        b.foreign_call(ForeignData { name: None, result, params, variadic_after: None }, &given, &[])?;
+    let result: Vec<Value> = b.func().results(call).collect();
+    b.ret(&result)?;
+    Ok(module_of(cx, b.finish()?))
+}
+
 /// Whether a value is a struct of scalars, which passes as words.
 fn is_struct(cx: &Context, ty: Type) -> bool {
     matches!(cx.types.nominal_kind(ty), Some(DeclKind::Struct { mutable: false, .. }))

@@ -21,9 +21,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use brolga_ir::func::{CalleeData, ForeignData};
+use brolga_ir::func::CalleeData;
 use brolga_ir::function_name::is_library;
-use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Callee, Context, Func, FuncId, FunctionName, Inst, Module, Name, Op, Type, TypeKind};
 use brolga_linking::DylibId;
 use brolga_opt::guessed;
@@ -247,18 +246,10 @@ impl<'a> Importer<'a> {
         (dylib, home): (DylibId, &View<'_>),
     ) -> bool {
         let func = &offer.func;
-        let is_known = |(_, foreign): (_, &ForeignData)| {
-            foreign.name.is_none_or(|name| is_julia_function(module.cx.names.text(name)))
-        };
         let mut ops = func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
         let is_here = dylib == self.dylib;
-        let stays = |op: Op| match op {
-            Op::CFunction(_) => true,
-            Op::Intrinsic(Intrinsic::Cglobal) => !is_here,
-            _ => false,
-        };
-        (is_here || func.foreigns().all(is_known))
-            && !ops.any(stays)
+        (is_here || func.c_symbols().all(|name| is_julia_function(module.cx.names.text(name))))
+            && !ops.any(|op| matches!(op, Op::CFunction(_)))
             && functions_in(&module.cx, func).into_iter().all(|ty| meanings.is_meant(module, own, ty))
             && !variables(func).any(|name| module.global(name).is_some())
             && func.callees().all(|(_, callee)| match callee {

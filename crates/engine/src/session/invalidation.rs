@@ -461,7 +461,7 @@ impl Notes {
         let Dependence { callees, reach, looks } = dependences.dependence(id);
         let module = dependences.module;
         let func = &module[id];
-        let mut inlines: Vec<Arc<str>> = c_functions(module, func).collect();
+        let mut inlines: Vec<Arc<str>> = c_symbols(module, func).collect();
         if callees.is_empty() && !looks && inlines.is_empty() {
             return self.add_nothing(label);
         }
@@ -511,9 +511,9 @@ impl Notes {
     }
 }
 
-/// The names of the C functions that a function calls, and that are not the run time's.
-fn c_functions<'m>(module: &'m Module, func: &'m Func) -> impl Iterator<Item = Arc<str>> + 'm {
-    let names = func.foreigns().filter_map(|(_, foreign)| Some(module.cx.names.text(foreign.name?)));
+/// The names of the C symbols that a function uses, and that are not the run time's.
+fn c_symbols<'m>(module: &'m Module, func: &'m Func) -> impl Iterator<Item = Arc<str>> + 'm {
+    let names = func.c_symbols().map(|name| module.cx.names.text(name));
     names.filter(|name| !is_julia_function(name)).map(Arc::from)
 }
 

@@ -248,6 +248,9 @@ type Failed = Box<dyn Error + Send + Sync>;
 
 impl Materialize for Body {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
+        if let (Some(session), Some(shared)) = (self.session.upgrade(), self.shared.upgrade()) {
+            shared.first_calls.note(&session, self.home.dylib, self.body);
+        }
         match (self.look_up(self.body, Priority::Blocking), self.pin.get()) {
             (Ok(Some(target)), _) => Ok(target),
             (Ok(None), Some((input, id))) => self.compile_detached(input, *id),

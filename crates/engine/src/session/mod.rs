@@ -9,13 +9,13 @@
 //! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little. Each
 //! function gets an indirection cell at its first use. Its body is a unit (the functions of an SCC share one), which is
 //! compiled at the first lookup of the function or of a function that needs it. A lookup is answered when the function
-//! and all its possible callees can run. The linking model is [`linking`]; its types give access to the features that
-//! this layer does not wrap: [`Session::linking`], [`Dylib::linking`].
+//! and all its possible callees can run.
 //!
 //! | what | how |
 //! |---|---|
 //! | compile at the same time | [`Workers`]: a pool, the calling threads, an executor of the embedder, or in an order that a seed decides |
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
+//! | bring your own machine code | [`Dylib::define_code`] |
 //! | bring your own representation | [`Dylib::promise`]: signatures now, the program at the first lookup |
 //! | call Rust | [`Dylib::define_fn`]: a closure with typed arguments; [`Dylib::define_host`]: one with objects; [`Dylib::define_c_symbol`]: a C function |
 //! | compile when called | [`Definitions::lazy`]: the first call compiles the function, not a lookup |
@@ -23,12 +23,14 @@
 //! | interpret at first | [`Definitions::interpreted`]: the first calls do not wait for compilation |
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, from any definition |
 //! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
-//! | remove | [`Tracker::remove`](linking::Tracker::remove) for what was defined through [`Dylib::tracked_by`], [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
+//! | remove | [`Tracker::remove`](brolga_linking::Tracker::remove) for what was defined through [`Dylib::tracked_by`], [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
 //! | change programs before they are defined | [`Session::transform`] |
 //! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
 //! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | call by another name, through another dylib | [`Dylib::alias`], [`Dylib::reexport`] |
-//! | find elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_object`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
+//! | find programs when their names are missing | [`Dylib::add_source`] |
+//! | compile ahead what the last run has called | [`Session::call_order`], [`Session::compile_ahead`] |
+//! | find C symbols elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_object`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
 //! | see what is there, and what waits | [`Dylib::symbols`], [`Session::dump`], [`Session::observe`], [`Session::report_failures`] |
@@ -88,14 +90,16 @@
 //! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
 //! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
-//! | `link_orders`, `exports` | what a dylib sees: link orders, re-exports, aliases |
+//! | `link_orders`, `exports`, `sources` | what a dylib sees: link orders, re-exports, aliases, programs that it finds |
 //! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `objects`, `c_names`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
+//! | `own_code` | functions whose machine code the embedder has made |
 //! | `function`, `evaluator`, `workers`, `error` | handles and choices of an embedder |
 
 mod batch;
 mod boxed_entry;
 mod c_names;
+mod call_order;
 mod cells;
 mod compile;
 mod declared;
@@ -123,6 +127,7 @@ mod needs;
 mod objects;
 mod offer;
 mod opening;
+mod own_code;
 mod owners;
 mod package;
 mod prepare;
@@ -133,6 +138,7 @@ mod recompile;
 mod removal;
 mod scope;
 mod shared;
+mod sources;
 mod target;
 pub(crate) mod tiering;
 mod transform;
@@ -148,18 +154,29 @@ use brolga_codegen::isa::Tier;
 use brolga_ir::Context;
 use brolga_ir::doors::Door;
 use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
+/// The linking model under the sessions, for the tests of this workspace. Embedders have what they need of it by the names below.
+#[doc(hidden)]
 pub use brolga_linking as linking;
-use brolga_linking::{Dependants, DylibId, Label};
+/// An error of a step on symbols: what is missing, defined twice, failed or in use.
+pub use brolga_linking::Error as SymbolError;
+/// The C symbols that a [`Generator`] is asked for.
+pub use brolga_linking::Request as SymbolRequest;
+pub use brolga_linking::{
+    Addresses, Dependants, Dispatcher, Generator, Happened, Name, Observed, OnDrop, OnExecutor, PoolOptions,
+    Priority, Progress, SymbolFacts, SymbolFlags, Task,
+};
+use brolga_linking::{DylibId, Label};
 use brolga_runtime::{Doors, Runtime};
 pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
 pub use brolga_aot::package::{BuildId, is_package};
+pub use call_order::{BadCallOrder, CallOrder};
 pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;
 pub use dylib::{Dylib, Method, WeakDylib};
 pub use error::SessionError;
 pub use evaluator::Evaluator;
-pub use function::{Function, Request};
+pub use function::{CodeInstance, Function, Request};
 pub use invalidation::Invalidated;
 pub use link_orders::Exports;
 pub use objects::CSymbol;
@@ -168,7 +185,7 @@ pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};
 
-pub use brolga_jit::{CellError, ObjectFileError};
+pub use brolga_jit::{CellError, CodeReference, ObjectFileError, OwnCode};
 pub use brolga_runtime::objects::{HostFn, Raised};
 
 use crate::boxed::Recipe;
@@ -184,7 +201,11 @@ use owners::Owners;
 use removal::Removal;
 use scope::Scope;
 use shared::Shared;
+use sources::Sources;
 use type_names::TypeNames;
+
+/// What tracks definitions, so that they are removed together ([`Dylib::create_tracker`]).
+pub type Tracker = brolga_linking::Tracker<Native>;
 
 /// The session's own facts about a dylib, beside its tables.
 struct Home {
@@ -210,6 +231,7 @@ struct Inner {
     homes: Mutex<Homes>,
     edges: Edges,
     owners: Arc<Owners>,
+    sources: Sources,
     types: Arc<TypeNames>,
     /// How many functions of the host there have been.
     last_number: Mutex<u64>,
@@ -354,6 +376,7 @@ impl Session {
             homes: Mutex::default(),
             edges: Edges::default(),
             owners: Arc::default(),
+            sources: Sources::default(),
             types: Arc::default(),
             last_number: Mutex::default(),
             changes: Mutex::default(),
@@ -415,8 +438,13 @@ impl Session {
         self.inner.doors.is_some()
     }
 
-    /// The session of the linking layer. Programs find addresses that are defined there as symbols of C if the doors
-    /// are open.
+    /// Waits until no task is left that compiles in the background, and runs such tasks meanwhile where only threads that wait compile.
+    pub fn finish_background(&self) {
+        self.inner.linking.dispatcher().drain();
+    }
+
+    /// The session of the linking model, for the tests of this workspace. Programs find addresses that are defined there as symbols of C if the doors are open.
+    #[doc(hidden)]
     pub fn linking(&self) -> &linking::Session<Native> {
         &self.inner.linking
     }
@@ -472,6 +500,7 @@ impl Session {
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
         self.inner.owners.forget(id);
+        drop(self.inner.sources.forget(id));
     }
 
     /// Reports all compiled code to a profiler's or debugger's listener from now on.
@@ -529,7 +558,8 @@ impl Session {
             let facts = owner.cell().facts();
             let name = self.inner.linking.name(label);
             let (dylib, symbol) = (name.dylib.to_string(), name.symbol.to_string());
-            FunctionFacts { dylib, symbol, tier: facts.tier, bytes: facts.bytes, calls: facts.counted }
+            let bytes = facts.code.map_or(0, |code| code.len());
+            FunctionFacts { dylib, symbol, tier: facts.tier, bytes, calls: facts.counted }
         };
         let mut functions: Vec<FunctionFacts> = shared.cells.all().into_iter().map(facts).collect();
         functions.sort_by(|a, b| (&a.symbol, &a.dylib).cmp(&(&b.symbol, &b.dylib)));

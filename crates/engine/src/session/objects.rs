@@ -41,7 +41,6 @@ use crate::Error;
 #[derive(Clone, Debug)]
 pub struct CSymbol {
     address: usize,
-    #[expect(dead_code, reason = "held so that it stays in memory")]
     object: Option<LoadedObject>,
 }
 
@@ -50,6 +49,12 @@ impl CSymbol {
     #[must_use]
     pub fn address(&self) -> *const () {
         std::ptr::with_exposed_provenance(self.address)
+    }
+}
+
+impl From<CSymbol> for Foreign {
+    fn from(symbol: CSymbol) -> Foreign {
+        Foreign { address: symbol.address, object: symbol.object }
     }
 }
 
@@ -331,7 +336,9 @@ impl Member {
             Ok(loaded) => loaded,
             Err(mut error) => {
                 explain(&mut error, &refused);
-                return fail_unit(responsibility, error.is_shortage(), error, self.unit());
+                // What is missing may be defined later.
+                let may_pass = error.is_shortage() || matches!(error, LinkError::Unresolved { .. });
+                return fail_unit(responsibility, may_pass, error, self.unit());
             }
         };
         loaded.start(*promise);

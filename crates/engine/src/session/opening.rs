@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use brolga_linking::{
-    Link, LookupKind, MaterializationUnit, Priority, Responsibility, Symbol, SymbolFlags, SymbolRef, Until,
-    required,
+    AtOpening, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Symbol, SymbolFlags,
+    SymbolRef, Until, required,
 };
 
 use super::dylib::Dylib;
@@ -136,6 +136,7 @@ pub(crate) fn run(function: &Function) -> Result<(), SessionError> {
 /// Stands for the run of a function at opening.
 pub(super) struct Marker {
     pub(super) symbol: Symbol,
+    pub(super) priority: i32,
     pub(super) needs: SymbolRef,
 }
 
@@ -144,8 +145,8 @@ impl MaterializationUnit<Native> for Marker {
         vec![(self.symbol, SymbolFlags::SIDE_EFFECTS_ONLY)]
     }
 
-    fn initializer(&self) -> Option<Symbol> {
-        Some(self.symbol)
+    fn initializer(&self) -> Option<AtOpening> {
+        Some(AtOpening { symbol: self.symbol, priority: self.priority })
     }
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {

@@ -110,7 +110,7 @@ pub(crate) struct NameUse {
 }
 
 /// How a function is spelled: `f`, `A.g`.
-fn spelled<'n>(module: &str, name: &'n str) -> Cow<'n, str> {
+pub(super) fn spelled<'n>(module: &str, name: &'n str) -> Cow<'n, str> {
     if module == MAIN { Cow::Borrowed(name) } else { Cow::Owned(format!("{module}.{name}")) }
 }
 

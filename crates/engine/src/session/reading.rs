@@ -3,6 +3,7 @@
 //! Imported functions follow the program's own in its module. If one of them is redefined before the program is defined, they are imported again; if
 //! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +21,7 @@ use super::imports::Importer;
 use super::invalidation::Imported;
 use super::link_orders::View;
 use super::names_in::{Bindings, functions_in};
-use super::owners::{NameUse, Use};
+use super::owners::{NameUse, Use, spelled};
 use super::scope::{Scope, Seen, with_others};
 use super::type_names::DylibScope;
 use crate::error::Error;
@@ -31,14 +32,22 @@ use crate::program::{
 
 /// The other programs that are visible from a program.
 struct Others<'a> {
+    dylib: &'a Dylib,
     view: View<'a>,
     cx: &'a Context,
+    /// Why a function that is mentioned cannot be supplied.
+    failed: RefCell<Option<SessionError>>,
 }
 
 impl Surroundings for Others<'_> {
     fn defines(&self, module: &str, name: &str) -> bool {
         let function = self.cx.types.function_named(FunctionName::of(&self.cx.names, module, name));
-        self.view.of_function(self.cx, function).iter().any(|seen| seen.scope().has(function))
+        let seen = self.view.of_function(self.cx, function);
+        seen.iter().any(|seen| seen.scope().has(function))
+            || self.dylib.supplied(&spelled(module, name)).unwrap_or_else(|error| {
+                self.failed.borrow_mut().get_or_insert(error);
+                false
+            })
     }
 
     fn variable(&self, name: &str) -> Option<Global> {
@@ -69,8 +78,12 @@ impl Dylib {
     fn read_with(&self, name: &str, bytes: &[u8], callees: Callees) -> Result<Definitions, SessionError> {
         // Names that only the program holds are freed with it.
         let cx = &self.context();
-        let others = Others { view: self.view(None)?, cx };
-        let (source, unit) = read_unit_in(name, bytes, cx, &others)?;
+        let others = Others { dylib: self, view: self.view(None)?, cx, failed: RefCell::default() };
+        let read = read_unit_in(name, bytes, cx, &others);
+        if let Some(error) = others.failed.into_inner() {
+            return Err(error);
+        }
+        let (source, unit) = read?;
         let made = self.complete(unit.module)?;
         check_read(&source, &made.module, made.own, callees)?;
         if !self.session.has_open_doors() {
@@ -157,11 +170,12 @@ impl Dylib {
     }
 
     /// Imports what the module lacks.
-    pub(super) fn import(&self, mut module: Module) -> Result<Definitions, SessionError> {
+    pub(super) fn import(&self, module: Module) -> Result<Definitions, SessionError> {
         let own = module.func_count();
         if !self.is_shared(&module) {
             return Ok(Definitions::new(module, own));
         }
+        let mut module = self.with_supplies(module)?;
         let seen = self.session.inner.edges.number();
         let (looked_for, bindings) = self.import_into(&mut module, None, &Bindings::new())?;
         self.import_variables(&mut module, own)?;
@@ -233,27 +247,33 @@ impl Dylib {
             // What it has imported is imported again.
             let only = is_shared.then(|| with_others(module, definitions.own, |_| None));
             let module = only.as_ref().unwrap_or(module);
-            let cx = match is_shared {
-                true => {
-                    let scope = self.function_scope(uses);
-                    scope.declare_again(&module.cx);
-                    let cx = self.session.context().view_in(scope.clone());
-                    scope.hold_declared(&cx);
-                    cx
-                }
-                false => Context::new().view_in(self.function_scope(uses)),
-            };
-            let translated = binary::read(&binary::write(module), cx.clone());
-            let translated = translated.map_err(|error| Error::from(ImageError::from(error)))?;
             if is_shared {
+                let translated = self.translated(module, uses)?;
                 self.import_again(definitions, translated)?;
             } else {
+                let cx = Context::new().view_in(self.function_scope(uses));
+                let translated = copied(module, &cx)?;
                 let here = |&ty: &Type| prelude::in_context(&module.cx, ty, &cx);
                 definitions.library = definitions.library.iter().filter_map(here).collect();
                 definitions.module = translated;
             }
         }
     }
+
+    /// A module of the session's context with the functions that its names mean in this dylib now, with these uses of names.
+    pub(super) fn translated(&self, module: &Module, uses: Vec<NameUse>) -> Result<Module, SessionError> {
+        let scope = self.function_scope(uses);
+        scope.declare_again(&module.cx);
+        let cx = self.session.context().view_in(scope.clone());
+        scope.hold_declared(&cx);
+        copied(module, &cx)
+    }
+}
+
+/// A module in another context.
+fn copied(module: &Module, cx: &Arc<Context>) -> Result<Module, SessionError> {
+    let copied = binary::read(&binary::write(module), cx.clone());
+    Ok(copied.map_err(|error| Error::from(ImageError::from(error)))?)
 }
 
 /// The functions that the first `own` functions of a module define and mention; of the library's those that they define.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use brolga_ir::{FuncId, Module};
 use brolga_jit::{Evictor, Jit};
 
+use super::call_order::FirstCalls;
 use super::cells::Cells;
 use super::input::{CompilationInput, Counting, ProgramFacts};
 use super::method_table::MethodTable;
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) cells: Arc<Cells>,
     pub(crate) methods: Arc<MethodTable>,
     pub(crate) compiled: Mutex<Totals>,
+    pub(super) first_calls: FirstCalls,
     /// The evictor for memory shortages, and the limit; none if there is no limit.
     evictor: OnceLock<(Arc<dyn Evictor>, usize)>,
     in_background: bool,
@@ -47,6 +49,7 @@ impl Shared {
             cells,
             methods,
             compiled: Mutex::default(),
+            first_calls: FirstCalls::default(),
             evictor: OnceLock::new(),
             in_background,
         }

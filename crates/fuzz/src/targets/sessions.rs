@@ -12,8 +12,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
-use brolga_engine::session::Dylib;
-use brolga_engine::session::linking::{Dependants, OnDrop};
+use brolga_engine::session::{Dependants, Dylib, OnDrop};
 use brolga_engine::{Options, Session, SessionError, Workers};
 use brolga_jit::{CallError, TypedFunc};
 use brolga_opt::OptLevel;

@@ -22,6 +22,7 @@ use super::memory::{ForeignCall, MemoryError};
 use super::value::{ObjId, Val};
 use super::{Interp, bytes};
 use brolga_ir::Name;
+use brolga_ir::constant::Address;
 use brolga_ir::func::ForeignData;
 use brolga_ir::types::{LowType, Type};
 
@@ -98,6 +99,17 @@ impl Interp<'_> {
             Some(_) => Val::bits(self.types(), data.result, bits),
             None => Val::NOTHING,
         }))
+    }
+
+    /// `cglobal`: the address of a C function. There are no C variables here.
+    pub(super) fn c_symbol(&mut self, name: Name) -> Eval<u64> {
+        let text = self.module.cx.names.text(name);
+        if !self.memory.has(text) {
+            let error = MemoryError::UnknownFunction { name: text.to_owned() };
+            return Err(self.message("CompileError", &error.to_string()));
+        }
+        let address = self.address_of(Address::Foreign(name))?;
+        Ok(address.as_bits().unwrap_or_default() as u64)
     }
 
     /// The form in which C takes a value of a type.

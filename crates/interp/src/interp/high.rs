@@ -95,6 +95,11 @@ impl<'m> Interp<'m> {
                 let ty = func.result(inst).map_or(Type::PTR, |result| func.ty(result));
                 self.address_of_type(ty, address).map(Flow::Value)
             }
+            Op::CGlobal(name) => {
+                let address = self.c_symbol(name)?;
+                let ty = func.result(inst).map_or(Type::PTR, |result| func.ty(result));
+                self.address_of_type(ty, address).map(Flow::Value)
+            }
             Op::ForeignCall(foreign) => {
                 let args = self.all_operands(func, inst)?;
                 self.foreign_call(func.foreign(foreign), args)

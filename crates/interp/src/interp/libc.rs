@@ -232,6 +232,10 @@ impl RawMemory for SimMemory {
         SimMemory::copy(self, to, from, size)
     }
 
+    fn has(&self, name: &str) -> bool {
+        TABLE.iter().any(|row| row.name == name)
+    }
+
     fn call(&mut self, of: &ForeignCall<'_>) -> Result<u128, MemoryError> {
         call(self, of)
     }

@@ -140,6 +140,10 @@ impl<'m> Interp<'m> {
                 let address = self.c_function(func, callee)?;
                 Ok(Flow::Value(Val::Bits { ty: Type::PTR, bits: u128::from(address) }))
             }
+            Op::CGlobal(name) => {
+                let address = self.c_symbol(name)?;
+                Ok(Flow::Value(Val::Bits { ty: Type::PTR, bits: u128::from(address) }))
+            }
             Op::CallSymbol(callee) => {
                 let CalleeData::Symbol { symbol, .. } = func.callee(callee) else {
                     return Err(Fault::Unsupported("a call of a method in low IR".to_owned()).into());

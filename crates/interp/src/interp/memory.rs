@@ -34,6 +34,9 @@ pub trait RawMemory {
     /// Copies bytes, which may overlap.
     fn copy(&mut self, to: u64, from: u64, size: u64) -> Result<(), MemoryError>;
 
+    /// Whether there is a C function of this name.
+    fn has(&self, name: &str) -> bool;
+
     /// Calls a C function.
     fn call(&mut self, call: &ForeignCall<'_>) -> Result<u128, MemoryError>;
 }

@@ -91,6 +91,7 @@ const ALLOC_STACK: u8 = 57;
 const STATIC_DEFINED: u8 = 58;
 const C_FUNCTION: u8 = 59;
 const SPEND: u8 = 60;
+const C_GLOBAL: u8 = 61;
 
 pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Numbers<'_>) {
     if let Some(tag) = PLAIN.iter().position(|&plain| plain == op) {
@@ -140,6 +141,10 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
         Op::CFunction(callee) => {
             out.byte(C_FUNCTION);
             out.number((numbers.callee)(callee));
+        }
+        Op::CGlobal(name) => {
+            out.byte(C_GLOBAL);
+            names.name(out, name);
         }
         Op::StaticDefined(n) => {
             out.byte(STATIC_DEFINED);
@@ -248,6 +253,7 @@ pub(super) fn read(tables: Tables<'_>, source: &mut Source<'_>, counts: &Counts)
         LOOP_INFO => Op::LoopInfo(Meta::new(source.index("note", counts.metas)?)),
         STATIC_PARAMETER => Op::StaticParameter(source.small()?),
         C_FUNCTION => Op::CFunction(Callee::new(source.index("callee", counts.callees)?)),
+        C_GLOBAL => Op::CGlobal(tables.name(source)?),
         STATIC_DEFINED => Op::StaticDefined(source.small()?),
         SPEND => Op::Spend(source.small()?),
         LOAD => Op::Load(read_access(source)?),

@@ -48,6 +48,8 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
             PURE.throwing(!matches!(known, Some(StaticBound::Value(_))))
         }
         Op::StaticDefined(_) | Op::CFunction(_) => PURE,
+        // What is missing may be there the next time.
+        Op::CGlobal(_) => PURE.throwing(true).reading(Regions::OUTSIDE).writing(Regions::TASK),
         Op::GcPreserveBegin | Op::GcPreserveEnd => Effects { fence: true, ..CONTROL },
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
         Op::Spend(_) => {

@@ -84,6 +84,7 @@ impl Op {
             Op::Leave => both("leave", SOME, MAYBE),
             // On the high level the operand is the function object.
             Op::CFunction(_) => both("cfunction", if at == Level::High { ONE } else { NONE }, ONE),
+            Op::CGlobal(_) => both("cglobal", NONE, ONE),
             Op::GcPreserveBegin => both("gc_preserve_begin", ANY, ONE),
             Op::GcPreserveEnd => both("gc_preserve_end", ONE, MAYBE),
             Op::Builtin(op @ Builtin::Ifelse) => both(op.name(), op.arity(), ONE),

@@ -96,14 +96,21 @@ impl Checker<'_> {
 
     pub(super) fn c_function(&mut self, inst: Inst, function: Type, params: &[Type]) {
         self.operand_fits(inst, 0, function);
-        if self.result_type(inst).is_some_and(|ty| self.types.pointee(ty).is_none()) {
-            let given = self.result_type(inst).unwrap_or(Type::ANY);
-            self.at(inst, super::TypeRule::Result { given, wanted: "a `Ptr`".into() });
-        }
+        self.address_result(inst);
         let Some(module) = self.module else { return };
         if module.find_method(function, params).is_none() {
             let candidates = candidates(module, function);
             self.at(inst, CallRule::UnknownMethod { function, args: params.to_vec(), candidates });
+        }
+    }
+
+    /// The result is an address.
+    pub(super) fn address_result(&mut self, inst: Inst) {
+        if let Some(given) = self.result_type(inst)
+            && given != Type::BOTTOM
+            && self.types.pointee(given).is_none()
+        {
+            self.at(inst, super::TypeRule::Result { given, wanted: "a `Ptr`".into() });
         }
     }
 

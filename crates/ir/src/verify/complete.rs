@@ -9,12 +9,17 @@ use crate::base_fn::BaseFn;
 use crate::entity::FuncId;
 use crate::func::CalleeData;
 use crate::module::Module;
+use crate::names::Name;
 use crate::op::Op;
 use crate::types::TypeKind;
 
 /// The calls of each function whose callee is missing, in the module's order. `has_symbol` says which C functions there are.
 pub fn missing_callees(module: &Module, has_symbol: impl Fn(&str) -> bool) -> Vec<(FuncId, Vec<Violation>)> {
     let cx = &module.cx;
+    let unknown = |name: Option<Name>| {
+        let name = name.filter(|&name| !has_symbol(cx.names.text(name)))?;
+        Some(CallRule::UnknownForeign { name })
+    };
     let mut found = Vec::new();
     for (id, func) in module.funcs() {
         let mut missing = Vec::new();
@@ -35,11 +40,8 @@ pub fn missing_callees(module: &Module, has_symbol: impl Fn(&str) -> bool) -> Ve
                     }
                     CalleeData::Symbol { .. } => None,
                 },
-                Op::ForeignCall(foreign) => {
-                    let name = func.foreign(foreign).name;
-                    name.filter(|&name| !has_symbol(cx.names.text(name)))
-                        .map(|name| CallRule::UnknownForeign { name })
-                }
+                Op::ForeignCall(foreign) => unknown(func.foreign(foreign).name),
+                Op::CGlobal(name) => unknown(Some(name)),
                 _ => None,
             };
             missing.extend(rule.map(|rule| Violation { site: Site::Inst(inst), rule: rule.into() }));

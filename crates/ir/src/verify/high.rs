@@ -34,6 +34,7 @@ impl<'a> Checker<'a> {
                 CalleeData::Method { function, args, .. } => self.c_function(inst, *function, args),
                 CalleeData::Symbol { .. } => self.at(inst, CallRule::NotMethod),
             },
+            Op::CGlobal(_) => self.address_result(inst),
             Op::New(ty) => self.new_object(inst, ty),
             Op::SplatNew(ty) => self.splat_new(inst, ty),
             Op::Pi => {

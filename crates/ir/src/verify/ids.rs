@@ -141,7 +141,7 @@ impl<'a> Own<'a> {
             Op::SlotAddr(id) => ("stack slot", id.as_u32(), self.slots),
             Op::LoopInfo(id) => ("note", id.as_u32(), self.metas),
             Op::New(of) | Op::SplatNew(of) | Op::Alloc(of) | Op::AllocStack(of) => return ty(self.cx, of),
-            Op::GetGlobal(of) | Op::ThrowUndefIfNot(of) => return name(self.cx, of),
+            Op::GetGlobal(of) | Op::ThrowUndefIfNot(of) | Op::CGlobal(of) => return name(self.cx, of),
             _ => return None,
         };
         (number >= count).then_some((kind, number))

@@ -128,6 +128,7 @@ impl Checker<'_> {
                 CalleeData::Symbol { results, .. } if results.len() <= 1 => self.result_is(inst, Type::PTR),
                 _ => self.at(inst, CallRule::NotSymbol),
             },
+            Op::CGlobal(_) => self.result_is(inst, Type::PTR),
             Op::CallRuntime(f) => self.exact_call(inst, f.params(), f.results()),
             Op::Load(access) => {
                 let ty = self.result_type(inst).unwrap_or(Type::I8);

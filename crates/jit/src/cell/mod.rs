@@ -66,6 +66,7 @@ mod switch;
 
 use std::any::Any;
 use std::error::Error;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -81,7 +82,7 @@ use crate::tiering::counting::{Counting, LoopEntry, Then, Tiers};
 use crate::tiering::interpreter::{Interpreted, Interpreter};
 pub use evict::Held;
 use evict::Recipe;
-use instance::{Beginning, State, plain};
+use instance::{Beginning, Instance, State, plain};
 pub use materialize::{Elsewhere, Materialize, Target};
 pub(crate) use place::{Place, Places};
 pub(crate) use record::Record;
@@ -168,13 +169,17 @@ pub struct CellOwner {
     is_left: AtomicBool,
 }
 
-/// A snapshot of a cell, for displays.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CellFacts {
-    /// Its tier; `None` if it was removed.
+/// A snapshot of a code instance, for displays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InstanceFacts {
+    /// The first and the last world in which it is valid.
+    pub worlds: (u64, u64),
+    /// Its tier; `None` if the function was removed.
     pub tier: Option<Tier>,
-    /// The bytes of its unit's code.
-    pub bytes: usize,
+    /// The addresses of its unit's code; `None` if it is not compiled.
+    pub code: Option<Range<usize>>,
+    /// The [identities](CellOwner::identity) of the cells that its code calls.
+    pub callees: Vec<usize>,
     /// The number of calls that its code counted; `None` if it does not count.
     pub counted: Option<u32>,
 }
@@ -383,14 +388,24 @@ impl IndirectCell {
     }
 
     /// A snapshot of the newest code instance.
-    pub fn facts(&self) -> CellFacts {
-        let mut content = self.record.lock();
-        let instance = content.instances.newest();
+    pub fn facts(&self) -> InstanceFacts {
+        self.facts_of(self.record.lock().instances.newest())
+    }
+
+    /// Snapshots of the code instances, oldest first.
+    pub fn instances(&self) -> Vec<InstanceFacts> {
+        self.record.lock().instances.all().map(|instance| self.facts_of(instance)).collect()
+    }
+
+    fn facts_of(&self, instance: &Instance) -> InstanceFacts {
         let code = instance.code();
-        let bytes = code.map_or(0, |target| target.unit().loaded().code().addresses().len());
-        let tier = instance.tier();
-        let counted = instance.profile.counted(self.record.place.count());
-        CellFacts { tier, bytes, counted }
+        InstanceFacts {
+            worlds: instance.worlds(),
+            tier: instance.tier(),
+            code: code.map(|target| target.unit().loaded().code().addresses()),
+            callees: code.map_or_else(Vec::new, |target| target.unit().code().edges().to_vec()),
+            counted: instance.profile.counted(self.record.place.count()),
+        }
     }
 
     /// Whether a call in the newest world would find code.

@@ -28,10 +28,25 @@ use crate::ids::{DylibId, Label, Symbol};
 pub struct NewUnit<P: Parts> {
     /// The symbols that it defines.
     pub symbols: Vec<(Symbol, SymbolFlags)>,
-    /// The symbol among them that stands for its initialisers.
-    pub initializer: Option<Symbol>,
+    /// What stands for its initialisers.
+    pub initializer: Option<AtOpening>,
     /// How it is materialized.
     pub source: Source<P>,
+}
+
+/// A symbol that stands for the initialisers of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AtOpening {
+    /// The symbol.
+    pub symbol: Symbol,
+    /// When they run among those of the dylib: the lowest first, those of one priority in the order of their definitions.
+    pub priority: i32,
+}
+
+impl From<Symbol> for AtOpening {
+    fn from(symbol: Symbol) -> AtOpening {
+        AtOpening { symbol, priority: 0 }
+    }
 }
 
 /// A symbol that has the address of another.
@@ -265,12 +280,14 @@ impl<P: Parts> Machine<P> {
         for (symbol, flags) in new.symbols {
             let label = Label { dylib, symbol };
             let weak = flags.has(SymbolFlags::WEAK);
-            let is_initializer = new.initializer == Some(symbol);
+            let opening = new.initializer.filter(|opening| opening.symbol == symbol);
             let before = self.find(label);
             // The replacement of an initialiser runs when the initialiser would have run.
-            let place = before.filter(|_| is_initializer).and_then(|before| {
+            let place = before.zip(opening).and_then(|(before, opening)| {
                 let known = &self.dylibs.get(dylib).ok()?.initializers;
-                known.iter().position(|known| known.version == before)
+                let is_it =
+                    |known: &Initializer<P>| known.version == before && known.priority == opening.priority;
+                known.iter().position(is_it)
             });
             match before {
                 Some(there) if self.entries.get(there).is_some_and(|entry| entry.unit == unit) => continue,
@@ -293,9 +310,11 @@ impl<P: Parts> Machine<P> {
             }
             let version = self.new_entry(label, flags, unit, State::NeverSearched);
             self.observe(version, |_| Happened::Defined);
-            if is_initializer && let Ok(dylib) = self.dylibs.get_mut(dylib) {
-                let end = dylib.initializers.len();
-                dylib.initializers.insert(place.unwrap_or(end).min(end), Initializer::new(version));
+            if let (Some(opening), Ok(dylib)) = (opening, self.dylibs.get_mut(dylib)) {
+                let all = &mut dylib.initializers;
+                let after = all.partition_point(|known| known.priority <= opening.priority);
+                let place = place.filter(|place| *place <= all.len()).unwrap_or(after);
+                all.insert(place, Initializer::new(version, opening.priority));
             }
         }
         self.drop_if_empty(unit);

@@ -50,12 +50,13 @@ enum Init {
 /// The record of a unit's initialisers.
 pub(super) struct Initializer<P: Parts> {
     pub(super) version: Version<P>,
+    pub(super) priority: i32,
     state: Init,
 }
 
 impl<P: Parts> Initializer<P> {
-    pub(super) fn new(version: Version<P>) -> Self {
-        Initializer { version, state: Init::Due }
+    pub(super) fn new(version: Version<P>, priority: i32) -> Self {
+        Initializer { version, priority, state: Init::Due }
     }
 
     pub(super) fn is_busy(&self, by: ThreadId) -> bool {

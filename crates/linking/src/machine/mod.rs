@@ -75,7 +75,7 @@ use smallvec::SmallVec;
 pub use callers::{Abandon, IsWantedBeside};
 pub use change::{Change, RemoveOrphans};
 pub use contents::{Contents, Progress, SymbolFacts};
-pub use define::{Alias, Define, FailForNow, How, NewUnit, Renew};
+pub use define::{Alias, AtOpening, Define, FailForNow, How, NewUnit, Renew};
 pub use duty::{
     Attach, Begin, Claim, Delegate, Dependence, Duty, Fail, HandBack, Requested, Resolve, UnitHome,
 };

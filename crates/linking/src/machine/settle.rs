@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::define::NewUnit;
+use super::define::{AtOpening, NewUnit};
 use super::graph::Failed;
 use super::{
     Entry, Found, Garbage, Happened, Machine, Parts, Pending, Phase, Purpose, Source, State, UnitId, Version,
@@ -261,10 +261,13 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    fn initializer_of(&self, unit: UnitId<P>) -> Option<Symbol> {
+    fn initializer_of(&self, unit: UnitId<P>) -> Option<AtOpening> {
         let dylib = self.dylibs.get(self.units.get(unit)?.dylib).ok()?;
-        let entries = dylib.initializers.iter().filter_map(|known| self.entries.get(known.version));
-        entries.into_iter().find(|entry| entry.unit == unit).map(|entry| entry.label.symbol)
+        let mut all = dylib.initializers.iter();
+        all.find_map(|known| {
+            let entry = self.entries.get(known.version).filter(|entry| entry.unit == unit)?;
+            Some(AtOpening { symbol: entry.label.symbol, priority: known.priority })
+        })
     }
 
     /// Gives the symbols of a failed unit back to a source, as if they had never been looked up, if the cause `passes` and all of them have

@@ -46,7 +46,7 @@ fn wait_for_the_end(main: &Dylib<Words>) {
 /// A unit with an initialiser only, whose responsibility is kept by `by`.
 fn initialiser(symbol: Symbol, by: impl FnOnce(Responsibility<Words>) + Send + 'static) -> Unit<Words> {
     let mut unit = unit([(symbol, E | SymbolFlags::SIDE_EFFECTS_ONLY)], by);
-    unit.initializer = Some(symbol);
+    unit.initializer = Some(symbol.into());
     unit
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{E, Words, count, failure, in_place, made};
 use brolga_linking::{
-    Dylib, DylibId, Error, Foreign, Label, MaterializationUnit, Name, Responsibility, Session, Symbol,
-    SymbolFlags, unit,
+    AtOpening, Dylib, DylibId, Error, Foreign, Label, MaterializationUnit, Name, Responsibility, Session,
+    Symbol, SymbolFlags, unit,
 };
 
 fn closed(dylib: &Dylib<Words>) -> Result<Vec<DylibId>, Error> {
@@ -32,7 +32,7 @@ fn initialised(session: &Session<Words>, dylib: &Dylib<Words>, name: &str) -> Sy
     let mut unit = unit([(symbol, E | SymbolFlags::SIDE_EFFECTS_ONLY)], |duty: Responsibility<Words>| {
         duty.resolve([]).expect("resolved").emit([]).expect("emitted");
     });
-    unit.initializer = Some(symbol);
+    unit.initializer = Some(symbol.into());
     dylib.define(unit).expect("defined");
     symbol
 }
@@ -79,7 +79,7 @@ fn a_failed_initialiser_is_reported_until_it_is_replaced() {
     let mut failing = unit([(bad, E | SymbolFlags::SIDE_EFFECTS_ONLY)], |duty: Responsibility<Words>| {
         duty.fail("does not compile")
     });
-    failing.initializer = Some(bad);
+    failing.initializer = Some(bad.into());
     main.define(failing).expect("defined");
     initialised(&session, &main, "good");
     for _ in 0..2 {
@@ -90,7 +90,7 @@ fn a_failed_initialiser_is_reported_until_it_is_replaced() {
     let mut fixed = unit(fixed, |duty: Responsibility<Words>| {
         duty.resolve([]).expect("resolved").emit([]).expect("emitted");
     });
-    fixed.initializer = Some(bad);
+    fixed.initializer = Some(bad.into());
     main.redefine(vec![fixed], None).expect("replaced");
     assert_eq!(opened(&main), ["bad", "good"], "it runs when the other would have run");
     // One that reports an error is due again.
@@ -211,7 +211,7 @@ fn an_initialiser_whose_dependence_passes_is_due_again() {
         // A refusal has failed the unit.
         let _ = duty.resolve([]).expect("resolved").emit_or_again([needs.into()], again);
     });
-    marker.initializer = Some(init);
+    marker.initializer = Some(init.into());
     main.define(marker).expect("defined");
     initialised(&session, &main, "last");
     assert!(main.open(|name| panic!("{name} was run"), |_| {}).is_err());
@@ -234,8 +234,8 @@ fn an_initialiser_that_failed_is_made_again_when_it_can_be() {
         fn symbols(&self) -> Vec<(Symbol, SymbolFlags)> {
             vec![(self.init, E | SymbolFlags::SIDE_EFFECTS_ONLY)]
         }
-        fn initializer(&self) -> Option<Symbol> {
-            Some(self.init)
+        fn initializer(&self) -> Option<AtOpening> {
+            Some(self.init.into())
         }
         fn materialize(self: Box<Self>, duty: Responsibility<Words>) {
             let needs = Label { dylib: duty.dylib().expect("in force"), symbol: self.up };

@@ -458,7 +458,7 @@ fn a_session_ends_once_and_refuses_what_comes_later() {
     let mut initialised = unit([(init, side)], |duty: Responsibility<Words>| {
         duty.resolve([]).expect("resolved").emit([]).expect("emitted")
     });
-    initialised.initializer = Some(init);
+    initialised.initializer = Some(init.into());
     main.define(initialised).expect("defined");
     main.open(|_| Ok(()), |_| {}).expect("opened");
     let kept = Kept::default();
@@ -496,7 +496,7 @@ fn the_end_finishes_work_that_was_begun_before() {
     let mut initialised = unit([(init, side)], |duty: Responsibility<Words>| {
         duty.resolve([]).expect("resolved").emit([]).expect("emitted");
     });
-    initialised.initializer = Some(init);
+    initialised.initializer = Some(init.into());
     main.define(initialised).expect("defined");
     main.open(|_| Ok(()), |_| {}).expect("opened");
     let lookup = main.lookup([f]);

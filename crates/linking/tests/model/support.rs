@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use brolga_linking::machine::Parts;
 use brolga_linking::{
-    Dispatcher, Dylib, Error, Failure, InPlace, MaterializationUnit, Name, PlainHost, Responsibility,
-    Session, Symbol, SymbolFlags, Target, Unit, unit,
+    AtOpening, Dispatcher, Dylib, Error, Failure, InPlace, MaterializationUnit, Name, PlainHost,
+    Responsibility, Session, Symbol, SymbolFlags, Target, Unit, unit,
 };
 
 /// Parts that are numbers.
@@ -151,8 +151,8 @@ impl MaterializationUnit<Words> for Never {
         self.symbols.clone()
     }
 
-    fn initializer(&self) -> Option<Symbol> {
-        self.initializer
+    fn initializer(&self) -> Option<AtOpening> {
+        self.initializer.map(AtOpening::from)
     }
 
     fn discard(&mut self, symbol: Symbol) {

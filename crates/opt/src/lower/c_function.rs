@@ -20,7 +20,7 @@ use super::value::Val;
 use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;
 use brolga_ir::func::{CalleeData, ForeignData};
-use brolga_ir::{Callee, Op, RuntimeFn, Type};
+use brolga_ir::{Callee, Name, Op, RuntimeFn, Type};
 
 impl Lowering<'_> {
     pub(super) fn c_function(&mut self, callee: Callee) -> Step<()> {
@@ -58,6 +58,13 @@ impl Lowering<'_> {
         let Some(made) = self.src.result(self.at) else { return Ok(()) };
         let address = self.value(Op::CFunction(callee), &[], Type::PTR);
         self.calls = true;
+        self.define(Val::scalar(self.src.ty(made), address))
+    }
+
+    /// The address of a function or variable of C.
+    pub(super) fn c_global(&mut self, name: Name) -> Step<()> {
+        let Some(made) = self.src.result(self.at) else { return Ok(()) };
+        let address = self.value(Op::CGlobal(name), &[], Type::PTR);
         self.define(Val::scalar(self.src.ty(made), address))
     }
 

@@ -15,6 +15,7 @@ use crate::entity::{Block, Inst, Meta, Value};
 use crate::func::{CalleeData, MetaItem, ValueDef};
 use crate::ident::is_identifier;
 use crate::intrinsic::Intrinsic;
+use crate::names::Name;
 use crate::op::{Access, Level, Op};
 use crate::show::Shown;
 use crate::types::{Type, TypeKind};
@@ -118,6 +119,7 @@ impl FuncText<'_> {
                 self.types(w, args)?;
                 w.write_str("), :(:ccall)))")?;
             }
+            Op::CGlobal(name) => self.c_global(w, name, inst)?,
             Op::ForeignCall(foreign) => {
                 let data = self.func.foreign(foreign);
                 w.write_str("$(Expr(:foreigncall, ")?;
@@ -358,6 +360,17 @@ impl FuncText<'_> {
             write!(w, "{}, ", self.cx.types.display(ty))?;
         }
         self.list(w, "", inst)
+    }
+
+    /// `cglobal(:name, T)`, of an address of `T`s.
+    fn c_global(&self, w: &mut dyn Write, name: Name, inst: Inst) -> fmt::Result {
+        w.write_str(if self.is_high() { "intrinsic Base.cglobal(" } else { "cglobal(" })?;
+        write!(w, "{}", Shown::Symbol(self.cx.names.text(name)))?;
+        let pointee = self.func.result(inst).and_then(|value| self.cx.types.pointee(self.func.ty(value)));
+        if let Some(of) = pointee {
+            write!(w, ", {}", self.cx.types.display(of))?;
+        }
+        w.write_str(")")
     }
 
     fn builtin(&self, w: &mut dyn Write, op: Builtin, inst: Inst) -> fmt::Result {

@@ -465,6 +465,9 @@ impl<'a> Body<'_, 'a> {
         results: &[Type],
         at: Span,
     ) -> Option<()> {
+        if op == Intrinsic::Cglobal {
+            return self.c_global(inst, args, results, at);
+        }
         if let Some(why) = op.refusal() {
             return self.refuse_late(inst, format!("`{op}`"), why, at);
         }

@@ -15,12 +15,13 @@ use crate::constant::Const;
 use crate::diag::{Diagnostic, Span};
 use crate::entity::{Block, Inst, Value};
 use crate::func::{CalleeData, ForeignData, MetaData, MetaItem};
+use crate::intrinsic::{Arity, Intrinsic};
 use crate::names::Name;
 use crate::op::{Level, Op};
 use crate::types::Type;
 
 /// `Expr` heads that Julia prints and that have no operation here.
-const REFUSED: [(&str, &str); 10] = [
+const REFUSED: [(&str, &str); 9] = [
     ("new_opaque_closure", "opaque closures hold code that is not in the text"),
     ("copyast", "there is no syntax tree at run time"),
     ("splatnew", "it is written `%splatnew(T, tuple)`"),
@@ -30,7 +31,6 @@ const REFUSED: [(&str, &str); 10] = [
     ("global", "globals are declared by `global`"),
     ("globaldecl", "globals are declared by `global`"),
     ("latestworld", "top-level code is not compiled"),
-    ("cglobal", "pass the address in as a `Ptr` argument"),
 ];
 
 impl<'a> Body<'_, 'a> {
@@ -159,6 +159,7 @@ impl<'a> Body<'_, 'a> {
                 self.call(inst, None, unquote(callee), &rest, results, at)
             }
             ("foreigncall", _) => self.foreign_call(inst, args, results, at),
+            ("cglobal", _) => self.c_global(inst, &exprs, results, at),
             ("cfunction", [ty, target, result, params, convention]) => {
                 self.c_function(inst, [ty, target, result, params, convention], results)
             }
@@ -250,6 +251,45 @@ impl<'a> Body<'_, 'a> {
         };
         let callee = self.func.add_callee(CalleeData::Method { function, args, result });
         self.set(inst, Op::CFunction(callee), results, &[&named])
+    }
+
+    /// `name, type`: the address of a function or variable of C that is of the type. An address in the place of the name is the result.
+    pub(super) fn c_global(
+        &mut self,
+        inst: Inst,
+        args: &[&Expr<'a>],
+        results: &[Type],
+        at: Span,
+    ) -> Option<()> {
+        self.count_operands(&Intrinsic::Cglobal, Arity::between(1, 2), args.len(), at)?;
+        let (target, result) = (args[0], results.first().copied().unwrap_or(Type::ANY));
+        if let (Some(of), Level::High) = (args.get(1), self.func.level) {
+            let Some(of) = self.new_type(of)? else {
+                let why = "the types of addresses are known before the program runs";
+                return self.refuse_late(inst, "`cglobal` to a type that is computed".to_owned(), why, at);
+            };
+            if self.r.cx.types.pointee(result) != Some(of) {
+                let display = |ty| self.r.cx.types.display(ty).to_string();
+                let (named, row) = (format!("Ptr{{{}}}", display(of)), display(result));
+                return self.r.fail(ResolveError::ConversionTarget { named, row }, args[1].span);
+            }
+        }
+        if let Some(name) = self.r.foreign_name(target)? {
+            self.func.set_op(inst, Op::CGlobal(name), &[]);
+            return Some(());
+        }
+        let address = self.operand(target)?;
+        match self.func.ty(address) {
+            ty if ty == result => self.func.set_op(inst, Op::Copy, &[address]),
+            ty if self.r.cx.types.pointee(ty).is_some() => {
+                self.func.set_op(inst, Op::Intrinsic(Intrinsic::Bitcast), &[address]);
+            }
+            _ => {
+                let why = "the names of C functions and variables are known before the program runs";
+                return self.refuse_late(inst, "`cglobal` of a name that is computed".to_owned(), why, at);
+            }
+        }
+        Some(())
     }
 
     /// `name, result, svec(argument types), required, convention, arguments…, roots…`.

@@ -1,6 +1,6 @@
 //! Constructs that Julia prints and that mean nothing here: refused where they are reached, not where they are read.
 //!
-//! A dump holds the cold ends of library code: `copyast` of an assertion's text, `cglobal` of a stream of Julia's own I/O library. A program
+//! A dump holds the cold ends of library code: `copyast` of an assertion's text, an `llvmcall` for a processor. A program
 //! that never comes there is to run. So such a row becomes a throw, and a warning says so:
 //!
 //! ```text

@@ -13,6 +13,7 @@
 //! | `archive.rs` | archives: which members are linked together |
 //! | `layout.rs` | where sections, slots and stubs go |
 //! | `place.rs` | addresses of symbols, and bytes in memory |
+//! | `own_code.rs` | code that an embedder has made, as an object file |
 //! | `start.rs` | functions that choose functions, initialisers, finalisers, unwind tables |
 //! | `tls.rs` | thread-local storage by look-up |
 //! | `static_tls.rs` | thread-local storage at a fixed distance from the thread's pointer |
@@ -46,6 +47,7 @@ mod archive;
 pub(crate) mod error;
 mod forms;
 mod layout;
+mod own_code;
 mod place;
 mod read;
 mod start;
@@ -58,6 +60,7 @@ use std::sync::Arc;
 
 pub use archive::Archive;
 pub use error::ObjectFileError;
+pub use own_code::{CodeReference, OwnCode};
 
 use error::{malformed, unsupported};
 use forms::{Machine, Target};

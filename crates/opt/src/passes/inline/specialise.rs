@@ -148,7 +148,7 @@ fn make(
     let steps: Vec<Step> = PASSES
         .into_iter()
         .filter(|pass| pass.level.takes(func.level))
-        .map(|pass| Step { label: pass.name, pass, visit: Visit::Always })
+        .map(|pass| Step { label: pass.name, pass, visit: Visit::Always, is_extra: false })
         .collect();
     PassScope::run(cx.module, &mut func, &steps, &Options::default(), &mut Cx::default()).ok()?;
     let (cost, size) = body_cost(&func, cx.types(), limits)?;

@@ -1,0 +1,168 @@
+//! The order in which functions were first called: recorded in one run, compiled ahead in the next.
+//!
+//! ```text
+//!   one run:    main(), read(), parse() …  lazy functions are compiled when they are called ──► Session::call_order ──► a text that the embedder keeps
+//!   the next:   define the same, Session::compile_ahead(order) ──► tasks of low priority, in this order, while main() runs
+//! ```
+//!
+//! It is a guess and changes no meaning: what is not defined, or is ready, is passed over, and a call that comes first compiles as always.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+
+use brolga_linking::{DylibId, Label, Priority, Symbol, Until};
+
+use super::lazy::BODY;
+use super::sync::lock;
+use super::{Session, linking};
+
+/// The functions that were compiled because they were called, in this order. As a text it has a line for each: its dylib, a tab, and its symbol; line breaks, tabs and backslashes in names are written `\n`, `\r`, `\t`
+/// and `\\`.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CallOrder {
+    /// The dylib and symbol of each.
+    functions: Vec<(String, String)>,
+}
+
+impl CallOrder {
+    /// The dylib and symbol of each function.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.functions.iter().map(|(dylib, symbol)| (&**dylib, &**symbol))
+    }
+}
+
+/// What is written in place of characters that part lines and names.
+const ESCAPES: [(char, &str); 4] = [('\\', "\\\\"), ('\t', "\\t"), ('\n', "\\n"), ('\r', "\\r")];
+
+fn escaped(name: &str) -> String {
+    ESCAPES.iter().fold(name.to_owned(), |name, (plain, escape)| name.replace(*plain, escape))
+}
+
+/// The name that was escaped; none if it was not.
+fn unescaped(text: &str) -> Option<String> {
+    let (mut name, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('\\') {
+        let (plain, _) = ESCAPES.iter().find(|(_, escape)| rest[at..].starts_with(escape))?;
+        name.push_str(&rest[..at]);
+        name.push(*plain);
+        rest = &rest[at + 2..];
+    }
+    Some(name + rest)
+}
+
+impl Display for CallOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.functions
+            .iter()
+            .try_for_each(|(dylib, symbol)| writeln!(f, "{}\t{}", escaped(dylib), escaped(symbol)))
+    }
+}
+
+/// A line of a text is not one of a [`CallOrder`].
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[error(
+    "line {line} is not the name of a dylib, a tab and a symbol: write the order again with `Session::call_order`"
+)]
+pub struct BadCallOrder {
+    /// Its number, from 1.
+    pub line: usize,
+}
+
+impl FromStr for CallOrder {
+    type Err = BadCallOrder;
+
+    fn from_str(text: &str) -> Result<CallOrder, BadCallOrder> {
+        let function = |(at, line): (usize, &str)| {
+            let parts = line.split_once('\t').filter(|(_, symbol)| !symbol.contains('\t'));
+            let names = parts.and_then(|(dylib, symbol)| Some((unescaped(dylib)?, unescaped(symbol)?)));
+            names.ok_or(BadCallOrder { line: at + 1 })
+        };
+        let functions = text.split_terminator('\n').enumerate().map(function).collect::<Result<_, _>>()?;
+        Ok(CallOrder { functions })
+    }
+}
+
+/// The first calls of a session's functions.
+#[derive(Default)]
+pub(super) struct FirstCalls {
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    known: BTreeSet<(DylibId, Arc<str>)>,
+    /// The same, in the order of the calls.
+    order: Vec<(DylibId, Arc<str>)>,
+}
+
+impl FirstCalls {
+    /// The body with this symbol is wanted because its function was called.
+    pub(super) fn note(&self, session: &linking::Session<super::Native>, dylib: DylibId, body: Symbol) {
+        let text = session.names().text(body);
+        let Some(function) = text.strip_suffix(BODY) else { return };
+        let call = (dylib, Arc::from(function));
+        let mut calls = lock(&self.calls);
+        if calls.known.insert(call.clone()) {
+            calls.order.push(call);
+        }
+    }
+}
+
+impl Session {
+    /// The functions that were compiled because they were called, so far, in the order of their first calls. Functions of closed dylibs are left out.
+    pub fn call_order(&self) -> CallOrder {
+        let order = lock(&self.inner.shared.first_calls.calls).order.clone();
+        let named = |(dylib, function): (DylibId, Arc<str>)| {
+            Some((self.home(dylib)?.name().to_owned(), function.to_string()))
+        };
+        CallOrder { functions: order.into_iter().filter_map(named).collect() }
+    }
+
+    /// Compiles functions ahead of their calls, in this order and with the lowest priority, without waiting for them: those that are defined in a dylib of the name. Returns how many these are. Where only threads that wait
+    /// compile ([`Workers::Caller`](super::Workers::Caller)), they do so while they wait for something else.
+    ///
+    /// ```
+    /// # extern crate brolga_engine as brolga;
+    /// use brolga::{Options, Session, Workers};
+    /// const TEXTS: [&str; 2] = [
+    ///     "function half(n::Int64)::Int64\n1 ─ %1 = Base.sdiv_int(n, 2)::Int64\n└── return %1\nend",
+    ///     "function main()::Int64\n1 ─ %1 = invoke Main.half(8::Int64)::Int64\n└── return %1\nend",
+    /// ];
+    /// let run = |ahead: &str| -> Result<String, Box<dyn std::error::Error>> {
+    ///     let session = Session::new(Options::new(), Workers::Caller)?;
+    ///     let main = session.create_dylib("main")?;
+    ///     for text in TEXTS {
+    ///         main.define(main.read("program.jlir", text.as_bytes())?.lazy())?;
+    ///     }
+    ///     session.compile_ahead(&ahead.parse()?);
+    ///     assert_eq!(main.func::<(), i64>("main")?.call(())?, 4);
+    ///     Ok(session.call_order().to_string())
+    /// };
+    /// let first = run("")?;
+    /// assert_eq!(first, "main\tmain()\nmain\thalf(Int64)\n");
+    /// assert_eq!(run(&first)?, first);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile_ahead(&self, order: &CallOrder) -> usize {
+        let (linking, mut started) = (self.linking(), 0);
+        for (dylib, symbol) in order.functions() {
+            let Some(dylib) = self.dylib(dylib) else { continue };
+            // An eager function has a body as well, which its look-up has compiled.
+            let Some(body) = linking.names().find(&format!("{symbol}{BODY}")) else { continue };
+            if !linking.is_defined(Label { dylib: dylib.linking.id(), symbol: body }) {
+                continue;
+            }
+            let (links, wants) = (vec![dylib.linking.all()], linking::weak([body]));
+            let inner = Arc::downgrade(&self.inner);
+            linking.lookup_then(links, wants, Until::Ready, Priority::Idle, move |answer| {
+                if let (Err(error), Some(inner)) = (answer, inner.upgrade()) {
+                    inner.report(&error.into());
+                }
+            });
+            started += 1;
+        }
+        started
+    }
+}
