@@ -10,7 +10,7 @@ use brolga::ir::Type;
 use brolga::ir::build::{BuildError, Builder};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::session::linking;
-use brolga::session::{Definitions, Dependants, Dylib, OnDrop, Priority, Signature};
+use brolga::session::{Definitions, Dependants, Dylib, Native, OnDrop, Priority, Signature};
 use brolga::{SessionError, TypedFunc, Workers};
 
 use super::{adds, calls, define, dylib, session};
@@ -114,6 +114,76 @@ fn a_promise_is_kept_when_somebody_looks() {
     assert_eq!(main.func::<(i64,), i64>("next").unwrap().call((6,)), Ok(37));
     assert_eq!(main.func::<(i64,), i64>("square").unwrap().call((6,)), Ok(36));
     assert_eq!(made.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+/// A program that a promise is kept with is read by the dylib, and sees what the dylib sees. One that does not keep it is an error of the call, with the reason.
+#[test]
+fn a_promise_is_kept_with_a_program_that_is_read() {
+    for workers in [Workers::Caller, Workers::Pool(1)] {
+        let session = session(workers);
+        let (base, main) = (dylib(&session, "base", &adds("a", 1)), session.create_dylib("main").unwrap());
+        main.link_against(&base).unwrap();
+        let of = |name: &str| [Signature::new(name, &[Type::INT64], Type::INT64)];
+        main.promise_program(&of("next"), |dylib| dylib.read("next.jlir", calls("next", "a").as_bytes()))
+            .unwrap();
+        main.promise_program(&of("other"), |dylib| dylib.read("next.jlir", calls("wrong", "a").as_bytes()))
+            .unwrap();
+        main.promise_program(&of("unread"), |dylib| dylib.read("unread.jlir", b"function")).unwrap();
+        define(&main, &calls("top", "next"));
+        let value = |name: &str| main.func::<(i64,), i64>(name).map(|found| found.call((6,)));
+        assert_eq!(value("top").unwrap(), Ok(9));
+        for (name, reason) in [("other", "`other(Int64)::Int64` was promised"), ("unread", "unread.jlir")] {
+            let error = match value(name) {
+                Ok(called) => called.unwrap_err().to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}
+
+/// C symbols that are made when they are needed: those that called them before they were there find them.
+#[test]
+fn c_symbols_are_promised() {
+    const CALLS: &str = "function calls()::Int64\n1 ─ %1 = $(Expr(:foreigncall, :(:brolga_n), Int64, svec(), 0, :(:ccall)))::Int64\n└──      return %1\nend\n";
+    let session = session(Workers::Caller);
+    let main = session.create_dylib("main").unwrap();
+    let made = Arc::new(AtomicUsize::new(0));
+    let unit = |session: &brolga::Session| {
+        let (held, made) = (session.linking().symbol("brolga_n"), made.clone());
+        Box::new(Three { held, made })
+    };
+    main.define(main.read_late("calls.jlir", CALLS.as_bytes()).unwrap().lazy()).unwrap();
+    let calls = main.func::<(), i64>("calls").unwrap();
+    assert!(calls.call(()).is_err());
+    main.promise_c_symbols(unit(&session)).unwrap();
+    assert!(main.promise_c_symbols(unit(&session)).is_err(), "it is there");
+    assert_eq!((calls.call(()), made.load(Ordering::Relaxed)), (Ok(3), 1));
+    let closed = brolga::Session::new(brolga::Options::new(), Workers::Caller).unwrap();
+    let refused = closed.create_dylib("main").unwrap().promise_c_symbols(unit(&closed));
+    assert!(refused.unwrap_err().to_string().contains("Dylib::promise_c_symbols"));
+}
+
+extern "C" fn three() -> i64 {
+    3
+}
+
+/// Gives its symbol the address of `three`.
+struct Three {
+    held: linking::SymbolRef,
+    made: Arc<AtomicUsize>,
+}
+
+impl linking::MaterializationUnit<Native> for Three {
+    fn symbols(&self) -> Vec<(linking::Symbol, linking::SymbolFlags)> {
+        vec![(self.held.symbol(), linking::SymbolFlags::EXPORTED)]
+    }
+
+    fn materialize(self: Box<Self>, responsibility: linking::Responsibility<Native>) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let address = (three as *const ()).expose_provenance();
+        responsibility.resolve([(self.held.symbol(), address)]).unwrap().emit([]).unwrap();
+    }
 }
 
 /// Integers to integers, which are twice as large.

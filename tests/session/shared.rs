@@ -193,6 +193,17 @@ fn sessions_of_one_context_declare_types_of_one_name() {
     }
 }
 
+/// The tables of types that dylibs have declared, first and again, do not keep themselves.
+#[test]
+fn a_session_that_has_declared_types_may_be_dropped_without_an_end() {
+    let session = session(Workers::Caller);
+    let main = dylib(&session, "main", "struct Point\n    x::Int64\nend\n");
+    define(&main, "struct Point\n    x::Int64\n    y::Int64\nend\n");
+    let names = std::sync::Arc::downgrade(session.context());
+    drop((session, main));
+    assert!(names.upgrade().is_none());
+}
+
 /// A session may be dropped without an end: handles stay valid, and code without handles is freed.
 #[test]
 fn a_session_may_be_dropped_without_an_end() {

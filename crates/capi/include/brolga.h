@@ -69,6 +69,117 @@ typedef uint32_t BrolgaCode;
 #endif // __cplusplus
 
 /*
+ What becomes of code that uses what is removed.
+ */
+enum BrolgaDependants
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     Nothing is removed if there is any: the error names it.
+     */
+    BROLGA_DEPENDANTS_DENY = 0,
+    /*
+     It is removed too.
+     */
+    BROLGA_DEPENDANTS_CASCADE = 1,
+    /*
+     It stays, and calls of what was removed throw `CompileError`.
+     */
+    BROLGA_DEPENDANTS_TOMBSTONE = 2,
+    /*
+     It stays, and keeps what it uses.
+     */
+    BROLGA_DEPENDANTS_KEEP = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaDependants BrolgaDependants;
+#else
+typedef uint32_t BrolgaDependants;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ Which names are re-exported.
+ */
+enum BrolgaExports
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     All of them; no names are given.
+     */
+    BROLGA_EXPORTS_ALL = 0,
+    /*
+     Those that are given.
+     */
+    BROLGA_EXPORTS_ONLY = 1,
+    /*
+     All but those that are given.
+     */
+    BROLGA_EXPORTS_EXCEPT = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaExports BrolgaExports;
+#else
+typedef uint32_t BrolgaExports;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ What has happened to a symbol.
+ */
+enum BrolgaHappened
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     It was defined.
+     */
+    BROLGA_HAPPENED_DEFINED = 0,
+    /*
+     It begins to be made.
+     */
+    BROLGA_HAPPENED_STARTED = 1,
+    /*
+     It has an address.
+     */
+    BROLGA_HAPPENED_RESOLVED = 2,
+    /*
+     Its memory is final.
+     */
+    BROLGA_HAPPENED_EMITTED = 3,
+    /*
+     It may be used.
+     */
+    BROLGA_HAPPENED_READY = 4,
+    /*
+     It could not be made.
+     */
+    BROLGA_HAPPENED_FAILED = 5,
+    /*
+     Its name does not lead to this definition any more: it was removed, replaced or overridden.
+     */
+    BROLGA_HAPPENED_REMOVED = 6,
+    /*
+     Something that this version of the header does not know.
+     */
+    BROLGA_HAPPENED_OTHER = 7,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaHappened BrolgaHappened;
+#else
+typedef uint32_t BrolgaHappened;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
  The kind of a value.
  */
 enum BrolgaKind
@@ -179,6 +290,111 @@ typedef uint32_t BrolgaMode;
 #endif // __cplusplus
 
 /*
+ What becomes of the definitions of a tracker when its handle is freed.
+ */
+enum BrolgaOnFree
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     They stay, as definitions of the dylib.
+     */
+    BROLGA_ON_FREE_KEEP = 0,
+    /*
+     They are removed. What ready code uses stays until it is not used any more.
+     */
+    BROLGA_ON_FREE_REMOVE = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaOnFree BrolgaOnFree;
+#else
+typedef uint32_t BrolgaOnFree;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ How urgent work is.
+ */
+enum BrolgaPriority
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     Somebody waits for it.
+     */
+    BROLGA_PRIORITY_BLOCKING = 0,
+    /*
+     Wanted soon.
+     */
+    BROLGA_PRIORITY_NORMAL = 1,
+    /*
+     Done when there is nothing else.
+     */
+    BROLGA_PRIORITY_IDLE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaPriority BrolgaPriority;
+#else
+typedef uint32_t BrolgaPriority;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ How far a symbol has come.
+ */
+enum BrolgaProgress
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     It is defined, and nobody has looked it up.
+     */
+    BROLGA_PROGRESS_DEFINED = 0,
+    /*
+     It is being made.
+     */
+    BROLGA_PROGRESS_MATERIALIZING = 1,
+    /*
+     It has an address.
+     */
+    BROLGA_PROGRESS_RESOLVED = 2,
+    /*
+     Its memory is final; something that it needs is not ready.
+     */
+    BROLGA_PROGRESS_EMITTED = 3,
+    /*
+     It may be used.
+     */
+    BROLGA_PROGRESS_READY = 4,
+    /*
+     It could not be made.
+     */
+    BROLGA_PROGRESS_FAILED = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaProgress BrolgaProgress;
+#else
+typedef uint32_t BrolgaProgress;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ A C symbol in memory. What it is in stays in memory as long as the handle.
+ */
+typedef struct BrolgaCSymbol BrolgaCSymbol;
+
+/*
+ A program that a dylib has read, with how it is to be defined. It is defined once.
+ */
+typedef struct BrolgaDefinitions BrolgaDefinitions;
+
+/*
  A namespace of a session.
  */
 typedef struct BrolgaDylib BrolgaDylib;
@@ -209,6 +425,11 @@ typedef struct BrolgaInterrupt BrolgaInterrupt;
 typedef struct BrolgaLimits BrolgaLimits;
 
 /*
+ Names that a look-up misses, and that a generator may define. It is answered by `brolga_missing_done` or `brolga_missing_fail`, which free it.
+ */
+typedef struct BrolgaMissing BrolgaMissing;
+
+/*
  A handle to an object, which keeps it.
  */
 typedef struct BrolgaObject BrolgaObject;
@@ -224,6 +445,21 @@ typedef struct BrolgaOptions BrolgaOptions;
 typedef struct BrolgaProgram BrolgaProgram;
 
 /*
+ Functions that were promised and are needed now. Lent for a call of a `BrolgaMakeFn`.
+ */
+typedef struct BrolgaPromised BrolgaPromised;
+
+/*
+ A look-up that is under way.
+ */
+typedef struct BrolgaRequest BrolgaRequest;
+
+/*
+ The obligation to give C symbols their addresses. It is ended by `brolga_responsibility_emit` or `brolga_responsibility_fail`, which free it.
+ */
+typedef struct BrolgaResponsibility BrolgaResponsibility;
+
+/*
  The run time of an engine or a session: the heap with its objects, and the output. Each handle keeps it.
  */
 typedef struct BrolgaRuntime BrolgaRuntime;
@@ -234,9 +470,48 @@ typedef struct BrolgaRuntime BrolgaRuntime;
 typedef struct BrolgaSession BrolgaSession;
 
 /*
+ The symbols of a dylib at one time, in the order of their names.
+ */
+typedef struct BrolgaSymbols BrolgaSymbols;
+
+/*
+ Definitions of a dylib that are removed together.
+ */
+typedef struct BrolgaTracker BrolgaTracker;
+
+/*
  Compiled functions of one program.
  */
 typedef struct BrolgaUnit BrolgaUnit;
+
+/*
+ An object file of a C or C++ compiler.
+ */
+typedef struct {
+    /*
+     How messages and debuggers call it, ending in a zero byte.
+     */
+    const char *name;
+    /*
+     Its bytes, which are copied.
+     */
+    const void *bytes;
+    /*
+     The number of its bytes.
+     */
+    size_t length;
+} BrolgaObjectFile;
+
+/*
+ Says whether a name is one of those that a dylib sees. Several threads may call it at the same time.
+ */
+typedef bool (*BrolgaAcceptFn)(void *data,
+                               const char *name);
+
+/*
+ Frees the data that was given along with a function of C, when nothing can call that any more.
+ */
+typedef void (*BrolgaFreeFn)(void *data);
 
 /*
  A number, an address or an object: the member that the kind of the value says.
@@ -311,6 +586,14 @@ typedef struct {
 } BrolgaValue;
 
 /*
+ Defines what a look-up misses: `missing` belongs to the function, which answers it now, or keeps it and answers it later, on any thread. `dylib` is the one to which the generator was added, and
+ lent for the call: object files or functions that are defined in it are found as well as what `brolga_missing_define` gives an address. Several threads may call it at the same time.
+ */
+typedef void (*BrolgaGenerateFn)(void *data,
+                                 const BrolgaDylib *dylib,
+                                 BrolgaMissing *missing);
+
+/*
  A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which
  is `nothing` before, and returns null; or it returns an error, which the program catches as an `ErrorException`. An object in `result`, and an
  error, belong to the library afterwards (`brolga_object_clone` makes a handle to give away). Several threads may call it at the same time.
@@ -321,13 +604,457 @@ typedef BrolgaError *(*BrolgaHostFn)(void *data,
                                      BrolgaValue *result);
 
 /*
- Frees what was given at the definition of a host function, when nothing can call that any more.
+ Gets the answer of a look-up, once: a function, or an error; the other one is null. Both belong to the function of C. It may be called before the call that asks returns, and on any thread.
  */
-typedef void (*BrolgaFreeFn)(void *data);
+typedef void (*BrolgaAnswerFn)(void *data,
+                               BrolgaError *error,
+                               BrolgaFunction *function);
+
+/*
+ Gives C symbols their addresses: `responsibility` belongs to the function, which ends it now, or keeps it and ends it later, on any thread. `dylib` is the one that has the symbols, and lent for the call.
+ */
+typedef void (*BrolgaMaterializeFn)(void *data,
+                                    const BrolgaDylib *dylib,
+                                    BrolgaResponsibility *responsibility);
+
+/*
+ Keeps a promise: gives the program by `brolga_promised_keep` and returns null, or returns an error, which belongs to the library afterwards. Called once at most, on any thread.
+ */
+typedef BrolgaError *(*BrolgaMakeFn)(void *data,
+                                     const BrolgaPromised *promised);
+
+/*
+ Hears of a failure. The error is lent for the call. Called on the thread on which the failure happens, without a lock, and by several threads at the same time.
+ */
+typedef void (*BrolgaReportFn)(void *data,
+                               const BrolgaError *error);
+
+/*
+ An event of a symbol.
+ */
+typedef struct {
+    /*
+     Its number among the events of the session.
+     */
+    uint64_t number;
+    /*
+     The name of the dylib.
+     */
+    const char *dylib;
+    /*
+     The symbol: of a function with its types.
+     */
+    const char *symbol;
+    /*
+     A `BrolgaHappened`.
+     */
+    uint32_t happened;
+    /*
+     Whether it concerns a part of the symbol, such as the body of a function behind its entry.
+     */
+    bool is_part;
+} BrolgaEvent;
+
+/*
+ Hears of events, in their order. They, and their texts, are lent for the call. Called on the threads on which they happen, without a lock, and by several threads at
+ the same time: events of several calls are in the order of their numbers.
+ */
+typedef void (*BrolgaObserveFn)(void *data,
+                                const BrolgaEvent *events,
+                                size_t count);
+
+/*
+ A symbol of a list.
+ */
+typedef struct {
+    /*
+     Its name, valid as long as the list: of a function with its types (`fib(Int64)`), of a C symbol; of declarations with what they are (`count#global`, `Point#type`).
+     */
+    const char *name;
+    /*
+     A `BrolgaProgress`.
+     */
+    uint32_t progress;
+    /*
+     Whether dylibs that are linked to this one see it.
+     */
+    bool is_exported;
+    /*
+     Whether another definition of its name overrides it until it is looked up first.
+     */
+    bool is_weak;
+    /*
+     Whether it is an address that was given, and not code of the session.
+     */
+    bool is_absolute;
+} BrolgaSymbol;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/*
+ Gives a C symbol an address: of a function, or of data. An address that `brolga_function_c_address` gave makes the symbol depend on the function.
+
+ # Safety
+
+ `name` is null or ends in a zero byte. The address is valid for what programs do with the symbol, as long as it is defined and code uses it.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_define_c_symbol(const BrolgaDylib *dylib,
+                                          const char *name,
+                                          const void *address);
+
+/*
+ As `brolga_dylib_define_c_symbol`, and replaces the address that the symbol has: calls that begin later reach the new one. `notes` is as for `brolga_dylib_redefine`.
+
+ # Safety
+
+ As `brolga_dylib_define_c_symbol`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_redefine_c_symbol(const BrolgaDylib *dylib,
+                                            const char *name,
+                                            const void *address,
+                                            char **notes);
+
+/*
+ Gives a C symbol that the dylib sees, function or data: what defines it is linked if it is not yet. The caller frees it with `brolga_c_symbol_free`.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_c_symbol(const BrolgaDylib *dylib,
+                                   const char *name,
+                                   BrolgaCSymbol **symbol);
+
+/*
+ The address of a C symbol; null for null.
+ */
+void *brolga_c_symbol_address(const BrolgaCSymbol *symbol);
+
+/*
+ Frees a C symbol. Its address is not to be used any more if it was in an object file that was removed. Null is nothing.
+ */
+void brolga_c_symbol_free(BrolgaCSymbol *symbol);
+
+/*
+ Defines the symbols of an object file of a C or C++ compiler, of `length` bytes. It is linked when something first needs one of its symbols; what it needs itself is looked up
+ in the dylib's link order, functions of programs among it. `name` is how messages and debuggers call it.
+
+ # Safety
+
+ `name` is null or ends in a zero byte; there are `length` bytes at `bytes`, or it is null. The code does what programs that call it expect.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_add_object(const BrolgaDylib *dylib,
+                                     const char *name,
+                                     const void *bytes,
+                                     size_t length);
+
+/*
+ As `brolga_dylib_add_object`, for files that are linked and removed together: they may need each other.
+
+ # Safety
+
+ There are `count` files at `files`, or it is null; each is as for `brolga_dylib_add_object`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_add_objects(const BrolgaDylib *dylib,
+                                      const BrolgaObjectFile *files,
+                                      size_t count);
+
+/*
+ Finds C symbols in members of a static archive, of `length` bytes; a member is linked when code needs it.
+
+ # Safety
+
+ As `brolga_dylib_add_object`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_add_archive(const BrolgaDylib *dylib,
+                                      const char *name,
+                                      const void *bytes,
+                                      size_t length);
+
+/*
+ Finds C symbols of a shared library, by its path or name. It is opened at once, and stays open as long as the process.
+
+ # Safety
+
+ `path` is null or ends in a zero byte. The library's initialisers may be run, and its code does what programs that call it expect.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_add_library(const BrolgaDylib *dylib,
+                                      const char *path);
+
+/*
+ Finds C symbols of the process, those that `accept` takes; all if it is null. `data` is handed to `accept`, and to `free`, if that is not null, when it is not called any more, also
+ when this fails.
+
+ # Safety
+
+ `accept` and `free` are what `BrolgaAcceptFn` and `BrolgaFreeFn` say, may be called on any thread, and return.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_add_process_symbols(const BrolgaDylib *dylib,
+                                              BrolgaAcceptFn accept,
+                                              void *data,
+                                              BrolgaFreeFn free);
+
+/*
+ Shows debuggers all code that a session has from now on, functions of programs and object files, until it is freed. `source` is the name of the file in which lines are counted. A library that was
+ built without the feature `gdb` returns an error.
+
+ # Safety
+
+ `source` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_session_show_debuggers(const BrolgaSession *session,
+                                           const char *source);
+
+/*
+ Defines the functions of a program in the text form, of `length` bytes, all or none. `mode` is a `BrolgaMode`.
+
+ # Safety
+
+ `name` is null or ends in a zero byte; there are `length` bytes at `text`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_define(const BrolgaDylib *dylib,
+                                 const char *name,
+                                 const char *text,
+                                 size_t length,
+                                 uint32_t mode);
+
+/*
+ Defines functions, and replaces those that are there: calls from C that begin later reach the new ones. `notes` may be null; otherwise it
+ gets a text about callers that keep the old definition, empty if there are none, which the caller frees with `brolga_text_free`.
+
+ # Safety
+
+ As `brolga_dylib_define`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_redefine(const BrolgaDylib *dylib,
+                                   const char *name,
+                                   const char *text,
+                                   size_t length,
+                                   char **notes);
+
+/*
+ Reads a program in the text form, of `length` bytes, for a dylib, in which `brolga_definitions_define` defines it. The caller frees the definitions with
+ `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked for when the call is reached.
+
+ # Safety
+
+ As `brolga_dylib_define`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_read(const BrolgaDylib *dylib,
+                               const char *name,
+                               const char *text,
+                               size_t length,
+                               bool late,
+                               BrolgaDefinitions **definitions);
+
+/*
+ When the functions are compiled: `mode` is a `BrolgaMode`. They are eager if it is not said; an eager mode does not take another one back.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_mode(const BrolgaDefinitions *definitions,
+                                         uint32_t mode);
+
+/*
+ The functions are lazy and compiled twice: fast when they are called first, and well after `calls` calls.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_tiered(const BrolgaDefinitions *definitions,
+                                           uint32_t calls);
+
+/*
+ Up to `calls` calls of functions in two tiers are interpreted while they are not compiled.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_interpreted(const BrolgaDefinitions *definitions,
+                                                uint32_t calls);
+
+/*
+ Other definitions of the names override these until their first look-up.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_weak(const BrolgaDefinitions *definitions);
+
+/*
+ Other dylibs do not see the functions: not by calls of their programs, and not by look-ups.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_hidden(const BrolgaDefinitions *definitions);
+
+/*
+ Programs that are read later may inline the functions. Code that has done so is compiled again when they are redefined.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_inlinable(const BrolgaDefinitions *definitions);
+
+/*
+ All functions are compiled, linked and freed together, and not each when it is needed.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_together(const BrolgaDefinitions *definitions);
+
+/*
+ Starts to compile the functions when they are defined, and not at the first look-up. `priority` is a `BrolgaPriority`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_set_start(const BrolgaDefinitions *definitions,
+                                          uint32_t priority);
+
+/*
+ A function without arguments that runs when the dylib is opened (`brolga_dylib_open`).
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_add_initializer(const BrolgaDefinitions *definitions,
+                                                const char *name);
+
+/*
+ A function without arguments that runs when the dylib is closed, or the session ends.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_add_finalizer(const BrolgaDefinitions *definitions,
+                                              const char *name);
+
+/*
+ Defines the functions in the dylib that has read them, all or none; with its tracker, if the handle that read them has one. A second call is an error, also after a failure.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_define(const BrolgaDefinitions *definitions);
+
+/*
+ As `brolga_definitions_define`, and replaces the functions that are there. `notes` is as for `brolga_dylib_redefine`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_definitions_redefine(const BrolgaDefinitions *definitions,
+                                         char **notes);
+
+/*
+ Frees definitions, which need not have been defined. Null is nothing.
+ */
+void brolga_definitions_free(BrolgaDefinitions *definitions);
+
+/*
+ Frees a handle of a dylib, which stays open. Null is nothing.
+ */
+void brolga_dylib_free(BrolgaDylib *dylib);
+
+/*
+ Gives the name of a dylib. The caller frees the text with `brolga_text_free`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_name(const BrolgaDylib *dylib,
+                               char **text);
+
+/*
+ Lets a dylib see the functions of another one of its session, after what it sees already.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_link(const BrolgaDylib *dylib,
+                               const BrolgaDylib *other);
+
+/*
+ Takes another dylib out of the link order. Code that was linked before keeps what it calls.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_unlink(const BrolgaDylib *dylib,
+                                 const BrolgaDylib *other);
+
+/*
+ Sets the link order of a dylib: the first dylib in it that has a name is the one that the name means. The dylib itself may be anywhere in the order, or not in it; of itself it sees
+ everything, of the others what they export.
+
+ # Safety
+
+ There are `count` pointers at `order`, or it is null; each is null or a handle.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_set_links(const BrolgaDylib *dylib,
+                                    const BrolgaDylib *const *order,
+                                    size_t count);
+
+/*
+ Gives handles to the dylibs of the link order, the first one first, as far as there is room for them, and the number of all. The caller frees the
+ handles that were written. `order` may be null if `capacity` is 0.
+
+ # Safety
+
+ There is room for `capacity` pointers at `order`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_links(const BrolgaDylib *dylib,
+                                BrolgaDylib **order,
+                                size_t capacity,
+                                size_t *count);
+
+/*
+ Opens a dylib, as `dlopen` does: initialisers (`brolga_definitions_add_initializer`) of the dylibs that it sees and its own run, dependences first, each once. If one throws, the
+ dylib is not open.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_open(const BrolgaDylib *dylib);
+
+/*
+ Runs initialisers that have come since the dylib was opened.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_update(const BrolgaDylib *dylib);
+
+/*
+ Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run. The error tells that it is not open, or what
+ finalisers threw; it is closed then.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_close(const BrolgaDylib *dylib);
+
+/*
+ Removes what has one of the names, all or none: functions by their names, if only one method has them, or by their symbols; C symbols, aliases, global variables and types.
+
+ # Safety
+
+ There are `count` texts that end in a zero byte at `names`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_remove_all(const BrolgaDylib *dylib,
+                                     const char *const *names,
+                                     size_t count);
+
+/*
+ Removes a function by its name, if only one method has it, or by its symbol; or what else has the name, as `brolga_dylib_remove_all`.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_remove(const BrolgaDylib *dylib,
+                                 const char *name);
+
+/*
+ Removes everything from a dylib, which stays open. `dependants` is a `BrolgaDependants`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_clear(const BrolgaDylib *dylib,
+                                uint32_t dependants);
 
 /*
  Makes an engine with a run time of its own. `options` may be null for the defaults.
@@ -427,6 +1154,42 @@ uint32_t brolga_error_column(const BrolgaError *error);
 void brolga_error_free(BrolgaError *error);
 
 /*
+ Exports names of another dylib of the session as if they were this one's: programs of dylibs that are linked to this one see them, and its own do. `exports` is a `BrolgaExports`; `names`
+ are of functions without types (`area`), of variables, types and C symbols.
+
+ # Safety
+
+ There are `count` texts that end in a zero byte at `names`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_reexport(const BrolgaDylib *dylib,
+                                   const BrolgaDylib *other,
+                                   uint32_t exports,
+                                   const char *const *names,
+                                   size_t count);
+
+/*
+ Ends all re-exports of another dylib. Programs that were defined before keep what they use.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_end_reexport(const BrolgaDylib *dylib,
+                                       const BrolgaDylib *other);
+
+/*
+ Defines `name` to be the function `original` that another dylib of the session, or this one, sees: its methods have the code of the original's, also after redefinitions, and
+ the same addresses for C. The name of a C symbol gets the address of another one.
+
+ # Safety
+
+ `name` and `original` are null or end in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_alias(const BrolgaDylib *dylib,
+                                const char *name,
+                                const BrolgaDylib *other,
+                                const char *original);
+
+/*
  Gives a field of a struct by its number, from 0. A field that is not set gives `nothing`.
  */
 BROLGA_CHECKED
@@ -455,9 +1218,67 @@ BrolgaError *brolga_function_signature(const BrolgaFunction *function,
                                        char **text);
 
 /*
+ Gives the address by which C calls a function of a session, with the C types of its arguments and result; it is the same for all handles and `cfunction`s of programs. It is valid as long as the session
+ defines the function or this handle is there. A thread that C has made is attached to the session by its first call.
+
+ An exception of the program passes to the compiled code that has called C, and ends the process if there is none: a function that may throw is called by `brolga_function_call`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_function_c_address(const BrolgaFunction *function,
+                                       void **address);
+
+/*
  Frees a handle of a function. Its code goes when nothing else keeps it. Null is nothing.
  */
 void brolga_function_free(BrolgaFunction *function);
+
+/*
+ Has `generate` asked for names that look-ups and code do not find in the dylib, before the search continues in the next one of the link order. `data` is handed to `generate`, and to `free`, if that
+ is not null, when it is not called any more, also when this fails. The generator goes with the tracker of the handle, if that has one.
+
+ # Safety
+
+ `generate` and `free` are what `BrolgaGenerateFn` and `BrolgaFreeFn` say, may be called on any thread, and return: no exception of C++ and no `longjmp` leaves them.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_add_generator(const BrolgaDylib *dylib,
+                                        BrolgaGenerateFn generate,
+                                        void *data,
+                                        BrolgaFreeFn free);
+
+/*
+ The number of names that are missing; 0 for null.
+ */
+size_t brolga_missing_count(const BrolgaMissing *missing);
+
+/*
+ A name that is missing, by its number from 0: a C symbol, or the symbol of a function with its types. It is valid until the answer; null if there are not as many.
+ */
+const char *brolga_missing_name(const BrolgaMissing *missing,
+                                size_t index);
+
+/*
+ Defines a C symbol in the dylib that was searched, with an address. It may be one that is not missing, too: what is needed together can be defined together.
+
+ # Safety
+
+ As `brolga_dylib_define_c_symbol`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_missing_define(const BrolgaMissing *missing,
+                                   const char *name,
+                                   const void *address);
+
+/*
+ Answers: the look-ups continue with what was defined, and search the next dylibs for the rest. Frees `missing`. Null is nothing.
+ */
+void brolga_missing_done(BrolgaMissing *missing);
+
+/*
+ Answers: the look-ups fail with this error, which belongs to the library afterwards; null is an error without a message. Frees `missing`. Null is nothing.
+ */
+void brolga_missing_fail(BrolgaMissing *missing,
+                         BrolgaError *error);
 
 /*
  Defines a function of the host in a dylib. `header` is that of a function in the text form, without the word `function`:
@@ -475,6 +1296,22 @@ BrolgaError *brolga_dylib_define_host(const BrolgaDylib *dylib,
                                       BrolgaHostFn call,
                                       void *data,
                                       BrolgaFreeFn free);
+
+/*
+ Defines a function of the host, and replaces the one of its name and types, which may be a function of a program. `notes` is as for `brolga_dylib_redefine`, all else as for
+ `brolga_dylib_define_host`.
+
+ # Safety
+
+ As `brolga_dylib_define_host`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_redefine_host(const BrolgaDylib *dylib,
+                                        const char *header,
+                                        BrolgaHostFn call,
+                                        void *data,
+                                        BrolgaFreeFn free,
+                                        char **notes);
 
 /*
  Opens an image that `brolga image build` has written, from a file. It is machine code that runs with all rights of the process.
@@ -586,6 +1423,180 @@ BrolgaError *brolga_function_call_limited(const BrolgaFunction *function,
                                           const BrolgaValue *args,
                                           size_t count,
                                           BrolgaValue *result);
+
+/*
+ Gives a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
+ compiles meanwhile.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_function(const BrolgaDylib *dylib,
+                                   const char *name,
+                                   BrolgaFunction **function);
+
+/*
+ Gives functions by their names, all or none, each as `brolga_dylib_function` finds it. They are compiled together, by several threads if the session has some.
+
+ # Safety
+
+ There are `count` texts that end in a zero byte at `names`, or it is null, and there is room for `count` pointers at `functions`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_functions(const BrolgaDylib *dylib,
+                                    const char *const *names,
+                                    size_t count,
+                                    BrolgaFunction **functions);
+
+/*
+ Asks for a function, as `brolga_dylib_function`, without waiting for it. A name that is not found is an error of the wait. The caller frees the request with `brolga_request_free`.
+ In a session without threads of its own the thread that waits compiles.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_request(const BrolgaDylib *dylib,
+                                  const char *name,
+                                  BrolgaRequest **request);
+
+/*
+ Whether a request has its answer, so that a wait is short. A request that was waited for, and null, have.
+ */
+bool brolga_request_is_done(const BrolgaRequest *request);
+
+/*
+ Waits for the function of a request, and compiles meanwhile. A second wait is an error.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_request_wait(const BrolgaRequest *request,
+                                 BrolgaFunction **function);
+
+/*
+ Frees a request. What it has begun continues; what it has queued, and nobody else waits for, is not begun. Null is nothing.
+ */
+void brolga_request_free(BrolgaRequest *request);
+
+/*
+ Asks for a function, as `brolga_dylib_function`, and has `answer` called with it, or with the error, once; not if this is an error itself. In a session without threads of its own that is done by
+ this call, or by whoever makes the last thing that is missing. The session stays until the answer.
+
+ # Safety
+
+ `name` is null or ends in a zero byte. `answer` is what `BrolgaAnswerFn` says, may be called on any thread, and returns: no exception of C++ and no `longjmp` leaves it.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_request_then(const BrolgaDylib *dylib,
+                                       const char *name,
+                                       BrolgaAnswerFn answer,
+                                       void *data);
+
+/*
+ Promises C symbols, all or none: `materialize` gives them their addresses when something needs one of them first. `data` is handed to `materialize`, and to `free`, if that is not null, when it is not called
+ any more, also when this fails. Needs open doors.
+
+ # Safety
+
+ There are `count` texts that end in a zero byte at `names`, or it is null. `materialize` and `free` are what `BrolgaMaterializeFn` and `BrolgaFreeFn` say, may be called on
+ any thread, and return: no exception of C++ and no `longjmp` leaves them.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_promise_c_symbols(const BrolgaDylib *dylib,
+                                            const char *const *names,
+                                            size_t count,
+                                            BrolgaMaterializeFn materialize,
+                                            void *data,
+                                            BrolgaFreeFn free);
+
+/*
+ The number of symbols of a responsibility when it was made; 0 for null.
+ */
+size_t brolga_responsibility_count(const BrolgaResponsibility *responsibility);
+
+/*
+ A symbol of a responsibility, by its number from 0; valid as long as that. Null if there are not as many.
+ */
+const char *brolga_responsibility_name(const BrolgaResponsibility *responsibility,
+                                       size_t index);
+
+/*
+ Says whether a look-up waits for a symbol of a responsibility now.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_responsibility_is_requested(const BrolgaResponsibility *responsibility,
+                                                const char *name,
+                                                bool *is_requested);
+
+/*
+ Gives a symbol its address. Symbols that need each other can be linked from then on; look-ups are answered when they are emitted.
+
+ # Safety
+
+ As `brolga_dylib_define_c_symbol`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_responsibility_resolve(const BrolgaResponsibility *responsibility,
+                                           const char *name,
+                                           const void *address);
+
+/*
+ Says that the symbols of a responsibility need a C symbol that their dylib sees: they are not ready before it is, fail if it fails, and are among its users when it is removed. It is
+ looked up when they are emitted.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_responsibility_need(const BrolgaResponsibility *responsibility,
+                                        const char *name);
+
+/*
+ Splits symbols off into a responsibility of their own.
+
+ # Safety
+
+ There are `count` texts that end in a zero byte at `names`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_responsibility_delegate(const BrolgaResponsibility *responsibility,
+                                            const char *const *names,
+                                            size_t count,
+                                            BrolgaResponsibility **other);
+
+/*
+ Hands symbols back: `materialize` makes them, at once if a look-up waits for one of them, else at the next one. `data` and `free` are as for `brolga_dylib_promise_c_symbols`.
+
+ # Safety
+
+ As `brolga_dylib_promise_c_symbols`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_responsibility_hand_back(const BrolgaResponsibility *responsibility,
+                                             const char *const *names,
+                                             size_t count,
+                                             BrolgaMaterializeFn materialize,
+                                             void *data,
+                                             BrolgaFreeFn free);
+
+/*
+ Ends a responsibility: its symbols, all of which have addresses, are ready when what they need is. If that cannot be, or one has no address, they fail. Frees `responsibility`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_responsibility_emit(BrolgaResponsibility *responsibility);
+
+/*
+ Ends a responsibility: its symbols fail with this error, which belongs to the library afterwards; null is an error without a message. Frees `responsibility`. Null is nothing.
+ */
+void brolga_responsibility_fail(BrolgaResponsibility *responsibility,
+                                BrolgaError *error);
 
 /*
  Makes a `String` of `length` bytes.
@@ -753,6 +1764,77 @@ BROLGA_CHECKED
 BrolgaError *brolga_options_allow_doors(BrolgaOptions *options);
 
 /*
+ Promises functions, all or none: `make` gives their program when one of them is needed first. They are lazy. `headers` are as for `brolga_dylib_define_host`. `data` is handed to `make`, and to `free`,
+ if that is not null, when it is not called any more, also when this fails.
+
+ # Safety
+
+ There are `count` texts that end in a zero byte at `headers`, or it is null. `make` and `free` are what `BrolgaMakeFn` and `BrolgaFreeFn` say, may be called on any thread, and
+ return: no exception of C++ and no `longjmp` leaves them.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_promise(const BrolgaDylib *dylib,
+                                  const char *const *headers,
+                                  size_t count,
+                                  BrolgaMakeFn make,
+                                  void *data,
+                                  BrolgaFreeFn free);
+
+/*
+ Gives the program of promised functions, in the text form, of `length` bytes. It has them with their types, and may have more. The last program counts.
+
+ # Safety
+
+ `name` is null or ends in a zero byte; there are `length` bytes at `text`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_promised_keep(const BrolgaPromised *promised,
+                                  const char *name,
+                                  const char *text,
+                                  size_t length);
+
+/*
+ The dylib in which the functions were promised, lent as long as `promised`; null for null.
+ */
+const BrolgaDylib *brolga_promised_dylib(const BrolgaPromised *promised);
+
+/*
+ Has `report` called with each failure that no look-up was waiting for when it happened. Later look-ups get the failure too. A reporter that was set before is replaced; null reports
+ nothing. `data` is handed to `report`, and to `free`, if that is not null, when it is not called any more, also when this fails.
+
+ # Safety
+
+ `report` and `free` are what `BrolgaReportFn` and `BrolgaFreeFn` say, may be called on any thread, and return.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_session_report_failures(const BrolgaSession *session,
+                                            BrolgaReportFn report,
+                                            void *data,
+                                            BrolgaFreeFn free);
+
+/*
+ Has `observe` called with what happens to symbols from now on. An observer that was set before is replaced; null hears nothing. `data` is handed to `observe`, and to `free`, if that is not null,
+ when it is not called any more, also when this fails.
+
+ # Safety
+
+ `observe` and `free` are what `BrolgaObserveFn` and `BrolgaFreeFn` say, may be called on any thread, and return.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_session_observe(const BrolgaSession *session,
+                                    BrolgaObserveFn observe,
+                                    void *data,
+                                    BrolgaFreeFn free);
+
+/*
+ Gives a text with all dylibs, their link orders, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. It is for people: its form may change.
+ The caller frees it with `brolga_text_free`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_session_dump(const BrolgaSession *session,
+                                 char **text);
+
+/*
  Frees a handle of a run time. Null is nothing.
  */
 void brolga_runtime_free(BrolgaRuntime *runtime);
@@ -815,7 +1897,7 @@ BrolgaError *brolga_session_end(const BrolgaSession *session);
 void brolga_session_free(BrolgaSession *session);
 
 /*
- Makes a dylib.
+ Makes a dylib whose programs see the C symbols of the process.
 
  # Safety
 
@@ -827,72 +1909,84 @@ BrolgaError *brolga_session_dylib(const BrolgaSession *session,
                                   BrolgaDylib **dylib);
 
 /*
- Frees a handle of a dylib, which stays open. Null is nothing.
- */
-void brolga_dylib_free(BrolgaDylib *dylib);
-
-/*
- Lets a dylib see the functions of another one of its session.
- */
-BROLGA_CHECKED
-BrolgaError *brolga_dylib_link(const BrolgaDylib *dylib,
-                               const BrolgaDylib *other);
-
-/*
- Defines the functions of a program in the text form, of `length` bytes, all or none. `mode` is a `BrolgaMode`.
-
- # Safety
-
- `name` is null or ends in a zero byte; there are `length` bytes at `text`, or it is null.
- */
-BROLGA_CHECKED
-BrolgaError *brolga_dylib_define(const BrolgaDylib *dylib,
-                                 const char *name,
-                                 const char *text,
-                                 size_t length,
-                                 uint32_t mode);
-
-/*
- Defines functions, and replaces those that are there: calls from C that begin later reach the new ones. `notes` may be null; otherwise it
- gets a text about callers that keep the old definition, empty if there are none, which the caller frees with `brolga_text_free`.
-
- # Safety
-
- As `brolga_dylib_define`.
- */
-BROLGA_CHECKED
-BrolgaError *brolga_dylib_redefine(const BrolgaDylib *dylib,
-                                   const char *name,
-                                   const char *text,
-                                   size_t length,
-                                   char **notes);
-
-/*
- Removes a function by its name, if only one method has it, or by its symbol.
+ Makes a dylib that has nothing. Its programs see the C symbols of the process only where a dylib of the link order has them (`brolga_dylib_add_process_symbols`).
 
  # Safety
 
  `name` is null or ends in a zero byte.
  */
 BROLGA_CHECKED
-BrolgaError *brolga_dylib_remove(const BrolgaDylib *dylib,
-                                 const char *name);
+BrolgaError *brolga_session_empty_dylib(const BrolgaSession *session,
+                                        const char *name,
+                                        BrolgaDylib **dylib);
 
 /*
- Gives a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
- compiles meanwhile.
+ Gives another handle of the open dylib of this name. It is an error if there is none.
 
  # Safety
 
  `name` is null or ends in a zero byte.
  */
 BROLGA_CHECKED
-BrolgaError *brolga_dylib_function(const BrolgaDylib *dylib,
-                                   const char *name,
-                                   BrolgaFunction **function);
+BrolgaError *brolga_session_find_dylib(const BrolgaSession *session,
+                                       const char *name,
+                                       BrolgaDylib **dylib);
 
 /*
- An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
+ Removes everything from dylibs and closes them, all or none: no operation on them works afterwards, and other dylibs see them no more. Finalisers do not run
+ (`brolga_dylib_close`). `dependants` is a `BrolgaDependants`.
+
+ # Safety
+
+ There are `count` pointers at `dylibs`, or it is null; each is null or a handle.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_session_close_dylibs(const BrolgaSession *session,
+                                         const BrolgaDylib *const *dylibs,
+                                         size_t count,
+                                         uint32_t dependants);
+
+/*
+ Lists the symbols that are defined in a dylib. Starts nothing. The caller frees the list with `brolga_symbols_free`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_symbols(const BrolgaDylib *dylib,
+                                  BrolgaSymbols **symbols);
+
+/*
+ The number of symbols in a list; 0 for null.
+ */
+size_t brolga_symbols_count(const BrolgaSymbols *symbols);
+
+/*
+ Gives a symbol of a list by its number from 0.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_symbols_get(const BrolgaSymbols *symbols,
+                                size_t index,
+                                BrolgaSymbol *symbol);
+
+/*
+ A symbol that the one of this number waits for, with its dylib, by its own number from 0; valid as long as the list. Null if there are not as many.
+ */
+const char *brolga_symbols_waits_for(const BrolgaSymbols *symbols,
+                                     size_t index,
+                                     size_t number);
+
+/*
+ A symbol that uses the one of this number, with its dylib, by its own number from 0; valid as long as the list. Null if there are not as many.
+ */
+const char *brolga_symbols_user(const BrolgaSymbols *symbols,
+                                size_t index,
+                                size_t number);
+
+/*
+ Frees a list of symbols. Null is nothing.
+ */
+void brolga_symbols_free(BrolgaSymbols *symbols);
+
+/*
+ An error of the caller's own, for functions that this library calls: a program that has called a host function sees an `ErrorException` with this message. The message
  is a text of `length` bytes.
 
  # Safety
@@ -911,6 +2005,42 @@ BrolgaError *brolga_error_new(const char *message,
  `text` is null, or was given by this library and not freed since.
  */
 void brolga_text_free(char *text);
+
+/*
+ Makes a tracker of a dylib. `on_free` is a `BrolgaOnFree`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_tracker(const BrolgaDylib *dylib,
+                                  uint32_t on_free,
+                                  BrolgaTracker **tracker);
+
+/*
+ Gives a handle to the same dylib. What comes in through it belongs to the tracker: functions of programs and of the host, promises, global variables, types, C symbols,
+ object files, libraries, archives, generators, aliases, re-exports. A tracker of another dylib is refused by what is defined.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_tracked_by(const BrolgaDylib *dylib,
+                                     const BrolgaTracker *tracker,
+                                     BrolgaDylib **tracked);
+
+/*
+ Removes what a tracker has, and the tracker. `dependants` is a `BrolgaDependants`. A second call is an error.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_tracker_remove(const BrolgaTracker *tracker,
+                                   uint32_t dependants);
+
+/*
+ Moves what a tracker has to another one of the same dylib, and removes the first. Nothing happens if they are the same.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_tracker_transfer(const BrolgaTracker *tracker,
+                                     const BrolgaTracker *to);
+
+/*
+ Frees a tracker. What becomes of its definitions was said when it was made. Null is nothing.
+ */
+void brolga_tracker_free(BrolgaTracker *tracker);
 
 /*
  `nothing`.

@@ -6,7 +6,7 @@
 //! Types are compared at each call, by kind: an `Int32` is not an `Int64`. The run time checks objects, and throws `MethodError`.
 
 use std::any::Any;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct BrolgaFunction {
     name: String,
     runtime: BrolgaRuntime,
     /// Handles that the code needs.
-    _kept: Box<dyn Any + Send + Sync>,
+    kept: Box<dyn Any + Send + Sync>,
 }
 
 /// The names of the types of a function.
@@ -101,7 +101,7 @@ impl BrolgaFunction {
             context,
             name,
             runtime,
-            _kept: Box::new(kept),
+            kept: Box::new(kept),
         }
     }
 
@@ -239,6 +239,29 @@ pub extern "C" fn brolga_function_signature(
     fenced(|| {
         let (function, text) = (given(function, "function")?, place(text, "text")?);
         text.write(for_c(&format!("{}::{}", function.symbol, function.types.result)).into_raw());
+        Ok(())
+    })
+}
+
+/// Gives the address by which C calls a function of a session, with the C types of its arguments and result; it is the same for all handles and `cfunction`s of programs. It is valid as long as the session
+/// defines the function or this handle is there. A thread that C has made is attached to the session by its first call.
+///
+/// An exception of the program passes to the compiled code that has called C, and ends the process if there is none: a function that may throw is called by `brolga_function_call`.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_function_c_address(
+    function: Option<&BrolgaFunction>,
+    address: Option<&mut MaybeUninit<*mut c_void>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (function, address) = (given(function, "function")?, place(address, "address")?);
+        let not_of_session = || {
+            let text =
+                format!("`{}` is of a unit: functions of sessions have addresses for C", function.symbol);
+            BrolgaError::new(BrolgaCode::Lookup, text)
+        };
+        let found = function.kept.downcast_ref::<brolga::session::Function>().ok_or_else(not_of_session)?;
+        address.write(found.c_address()?.cast_mut().cast());
         Ok(())
     })
 }

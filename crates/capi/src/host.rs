@@ -7,17 +7,20 @@
 //! C runs outside of the scope of the heap, so it may call functions and make objects like any other code.
 
 use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
 
 use brolga::Program;
 use brolga::heap::{Root, Scope};
-use brolga::session::Signature;
+use brolga::session::{Raised, Signature};
 
+use crate::callback::{BrolgaFreeFn, Data};
+use crate::definitions::told;
+use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::object::BrolgaObject;
 use crate::out::given;
 use crate::runtime::BrolgaRuntime;
-use crate::session::BrolgaDylib;
-use crate::text::name;
+use crate::text::{give_text, name};
 use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
 
 /// A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which
@@ -32,33 +35,14 @@ pub type BrolgaHostFn = Option<
     ) -> *mut BrolgaError,
 >;
 
-/// Frees what was given at the definition of a host function, when nothing can call that any more.
-pub type BrolgaFreeFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
-
 type HostFn =
     unsafe extern "C" fn(*mut c_void, *const BrolgaValue, usize, *mut BrolgaValue) -> *mut BrolgaError;
 
 /// A C function with its data.
 struct Host {
     call: HostFn,
-    data: *mut c_void,
-    free: BrolgaFreeFn,
+    data: Data,
     runtime: BrolgaRuntime,
-}
-
-// SAFETY: the data is only handed to the functions of C that came with it, which are called by several threads and on any thread by the
-// contract of `brolga_dylib_define_host`. All else is `Send`.
-unsafe impl Send for Host {}
-// SAFETY: as above.
-unsafe impl Sync for Host {}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        if let Some(free) = self.free {
-            // SAFETY: by the contract of `brolga_dylib_define_host`; the closure that calls with this data is gone.
-            unsafe { free(self.data) };
-        }
-    }
 }
 
 /// Arguments for C, and the handles among them.
@@ -71,6 +55,16 @@ impl Drop for Lent {
 }
 
 impl Host {
+    /// The function as a method of the run time. The first argument is the function object.
+    fn method<'f, 'h>(
+        &self,
+        scope: &mut Scope<'f, 'h>,
+        args: &[Root<'f, 'h>],
+    ) -> Result<Root<'f, 'h>, Raised> {
+        let called = self.call(scope, args.get(1..).unwrap_or_default());
+        called.map_err(|message| scope.throw_error(&message))
+    }
+
     /// Calls the function. `Err` has the message of the exception to throw.
     fn call<'f, 'h>(&self, scope: &mut Scope<'f, 'h>, args: &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, String> {
         let args = args.iter().map(|arg| unboxed(scope, &self.runtime, arg.get(scope)));
@@ -78,7 +72,7 @@ impl Host {
         let mut result = Lent(vec![BrolgaValue::nothing()]);
         // SAFETY: by the contract of `brolga_dylib_define_host`. There are as many arguments as is said, and room for the result.
         let error = scope.call_out(|| unsafe {
-            (self.call)(self.data, args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
+            (self.call)(self.data.pointer(), args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
         });
         if !error.is_null() {
             // The result is not handed out then: it may be half made.
@@ -111,49 +105,54 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         // On any failure from here on, `free` is called.
-        let owned = Owned { data, free };
+        let data = Data::new(data, free);
         let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
         // SAFETY: by the contract.
-        let header = unsafe { name(header) }?;
-        let signature = signature(dylib, header)?;
-        let host = owned.into_host(call, &dylib.runtime);
-        // The first argument is the function object.
-        dylib.dylib.define_host(&signature, move |scope, args| {
-            let called = host.call(scope, args.get(1..).unwrap_or_default());
-            called.map_err(|message| scope.throw_error(&message))
-        })?;
+        let signature = signature(dylib, unsafe { name(header) }?)?;
+        let host = Host { call, data, runtime: dylib.runtime.clone() };
+        dylib.dylib.define_host(&signature, move |scope, args| host.method(scope, args))?;
         Ok(())
     })
 }
 
-/// Data that is freed if no function comes of it.
-struct Owned {
+/// Defines a function of the host, and replaces the one of its name and types, which may be a function of a program. `notes` is as for `brolga_dylib_redefine`, all else as for
+/// `brolga_dylib_define_host`.
+///
+/// # Safety
+///
+/// As `brolga_dylib_define_host`.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_redefine_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    call: BrolgaHostFn,
     data: *mut c_void,
     free: BrolgaFreeFn,
-}
-
-impl Owned {
-    fn into_host(mut self, call: HostFn, runtime: &BrolgaRuntime) -> Host {
-        Host { call, data: self.data, free: self.free.take(), runtime: runtime.clone() }
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        if let Some(free) = self.free {
-            // SAFETY: by the contract of `brolga_dylib_define_host`: the data is given away, and nothing calls with it.
-            unsafe { free(self.data) };
+    notes: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let data = Data::new(data, free);
+        let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
+        // SAFETY: by the contract.
+        let signature = signature(dylib, unsafe { name(header) }?)?;
+        let host = Host { call, data, runtime: dylib.runtime.clone() };
+        let redefined = dylib.dylib.redefine_host(&signature, move |scope, args| host.method(scope, args))?;
+        if let Some(notes) = notes {
+            give_text(notes, &told(&redefined));
         }
-    }
+        Ok(())
+    })
 }
 
 /// The name and types that a header says, read as that of a function without an end.
-fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
+pub(crate) fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
     if header.contains(['\n', '\r', '#']) {
         return Err(BrolgaError::new(BrolgaCode::Argument, "the header of a host function is one line"));
     }
     let text = format!("function {header}\n1 ─      unreachable\nend\n");
-    let cx = dylib.dylib.session().context().view();
+    // Types are what they are in programs of the dylib.
+    let cx = dylib.dylib.context();
     let program = Program::read_in(&cx, "host function", text.as_bytes())?;
     let (module, mut funcs) = (program.module(), program.module().funcs());
     let none = || BrolgaError::new(BrolgaCode::Argument, "the header is none of a function");

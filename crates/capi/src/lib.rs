@@ -1,8 +1,12 @@
-//! The C API: engines, sessions, calls, host functions, errors and limits behind opaque handles.
+//! The C API: engines, sessions, dylibs, calls, host functions, errors and limits behind opaque handles.
 //!
 //! ```text
 //!   BrolgaOptions ─► BrolgaEngine ── compile(BrolgaProgram) ──► BrolgaUnit ──┐
 //!                 └► BrolgaSession ── BrolgaDylib ── define, host functions ─┴─► BrolgaFunction ── call ──► BrolgaValue
+//!                          │              ├── BrolgaDefinitions, BrolgaTracker: how, and until when
+//!                          │              ├── BrolgaCSymbol: object files, archives, libraries, addresses
+//!                          │              ├── BrolgaMissing, BrolgaResponsibility, BrolgaPromised: what C defines when it is needed
+//!                          │              └── BrolgaRequest, BrolgaSymbols: look-ups without waiting, lists
 //!                          └── BrolgaRuntime: objects, output, interrupts
 //! ```
 //!
@@ -15,43 +19,68 @@
 //! | a null pointer is an error or, where no error can be returned, has no effect | every pointer is an `Option` in the signature, or goes through `text.rs` |
 //! | a failure is an owned [`BrolgaError`](error::BrolgaError); null is success | all bodies run in `error::fenced` |
 //! | a function of an image keeps its error for the thread | `image.rs` |
-//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read or drop, and `extern "C"` aborts on a panic |
+//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read, drop or answer, and `extern "C"` aborts on a panic |
 //! | an output is written on success, and unchanged otherwise | `out::give` |
 //! | a handle keeps what it needs | each holds its session, engine or code: the order in which handles are freed does not matter |
 //! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, as is checked below |
+//! | data of a function of C is freed once, also if the call that gives it fails | `callback::Data` is made first |
+//! | an obligation (`BrolgaMissing`, `BrolgaResponsibility`) is ended once, by a function that frees it | it is a `Box` there |
+//! | a number for a choice is one of its `enum` | it is a `uint32_t` in the signature, and is compared |
 //!
 //! **Obligations of C.** A pointer is null, or came from this library and was not freed, or refers to as many elements as
-//! the number beside it says; a host function returns, does not `longjmp` and throws nothing. No function here can check that.
+//! the number beside it says; a function of C that is called here returns, does not `longjmp` and throws nothing; an obligation is ended at some time. No function here can check that.
 //!
-//! Not done: the builder, building images, low functions; structs by value (they are objects); 128-bit numbers.
+//! Not done: the builder, transforms of modules, packages, building images, low functions; structs by value (they are objects); 128-bit numbers.
 
+pub mod c_symbols;
+pub mod callback;
+pub mod debuggers;
+pub mod definitions;
+pub mod dependants;
+pub mod dylib;
 pub mod engine;
 pub mod error;
+pub mod exports;
 pub mod field;
 pub mod function;
+pub mod generator;
 pub mod host;
 pub mod image;
 pub mod limits;
+pub mod look_up;
+pub mod materializer;
 pub mod object;
 pub mod options;
 mod out;
+pub mod promise;
+pub mod report;
 pub mod runtime;
 pub mod session;
+pub mod symbols;
 pub mod text;
+pub mod tracker;
 pub mod value;
 
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<c_symbols::BrolgaCSymbol>();
+    shared_between_threads::<definitions::BrolgaDefinitions>();
+    shared_between_threads::<dylib::BrolgaDylib>();
     shared_between_threads::<engine::BrolgaEngine>();
     shared_between_threads::<engine::BrolgaProgram>();
     shared_between_threads::<engine::BrolgaUnit>();
     shared_between_threads::<error::BrolgaError>();
     shared_between_threads::<function::BrolgaFunction>();
+    shared_between_threads::<generator::BrolgaMissing>();
     shared_between_threads::<limits::BrolgaLimits>();
+    shared_between_threads::<look_up::BrolgaRequest>();
+    shared_between_threads::<materializer::BrolgaResponsibility>();
     shared_between_threads::<object::BrolgaObject>();
     shared_between_threads::<options::BrolgaOptions>();
     shared_between_threads::<runtime::BrolgaInterrupt>();
     shared_between_threads::<runtime::BrolgaRuntime>();
-    shared_between_threads::<session::BrolgaDylib>();
+    shared_between_threads::<promise::BrolgaPromised>();
     shared_between_threads::<session::BrolgaSession>();
+    shared_between_threads::<symbols::BrolgaSymbols>();
+    shared_between_threads::<tracker::BrolgaTracker>();
 };

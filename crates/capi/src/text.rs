@@ -1,9 +1,10 @@
 //! Texts and arrays of C, read with checks; errors and texts that pass between C and this library as such.
 
 use std::ffi::{CStr, CString, c_char};
+use std::mem::MaybeUninit;
 use std::slice;
 
-use crate::error::{BrolgaCode, BrolgaError};
+use crate::error::{BrolgaCode, BrolgaError, for_c};
 
 /// A text of C that ends in a zero byte.
 ///
@@ -54,6 +55,18 @@ pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
     }
 }
 
+/// How many elements an array of C has room for; none at a null pointer.
+pub(crate) fn room<T>(to: *mut T, capacity: usize, name: &str) -> Result<usize, BrolgaError> {
+    match to.is_null() {
+        true => Ok(0),
+        false if to.is_aligned() => Ok(capacity),
+        false => Err(BrolgaError::new(
+            BrolgaCode::Argument,
+            format!("`{name}` is no array: its address is not aligned"),
+        )),
+    }
+}
+
 /// The text of a parameter `name`.
 ///
 /// # Safety
@@ -64,7 +77,29 @@ pub(crate) unsafe fn name<'a>(text: *const c_char) -> Result<&'a str, BrolgaErro
     unsafe { c_text(text, "name") }
 }
 
-/// An error of the caller's own, for host functions: the program that has called sees an `ErrorException` with this message. The message
+/// An array of texts.
+///
+/// # Safety
+///
+/// `first` is null, or refers to `count` pointers, each as [`c_text`].
+pub(crate) unsafe fn names<'a>(
+    first: *const *const c_char,
+    count: usize,
+    name: &str,
+) -> Result<Vec<&'a str>, BrolgaError> {
+    // SAFETY: by the contract.
+    let texts = unsafe { array(first, count, name) }?;
+    // SAFETY: by the contract.
+    let read = |(index, text): (usize, &*const c_char)| unsafe { c_text(*text, &format!("{name}[{index}]")) };
+    texts.iter().enumerate().map(read).collect()
+}
+
+/// Gives away a text, which C frees.
+pub(crate) fn give_text(place: &mut MaybeUninit<*mut c_char>, text: &str) {
+    place.write(for_c(text).into_raw());
+}
+
+/// An error of the caller's own, for functions that this library calls: a program that has called a host function sees an `ErrorException` with this message. The message
 /// is a text of `length` bytes.
 ///
 /// # Safety

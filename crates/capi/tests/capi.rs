@@ -8,18 +8,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
 
+use brolga_capi::c_symbols::*;
+use brolga_capi::debuggers::*;
+use brolga_capi::definitions::*;
+use brolga_capi::dependants::*;
+use brolga_capi::dylib::*;
 use brolga_capi::engine::*;
 use brolga_capi::error::*;
+use brolga_capi::exports::*;
 use brolga_capi::field::*;
 use brolga_capi::function::*;
+use brolga_capi::generator::*;
 use brolga_capi::host::*;
 use brolga_capi::image::*;
 use brolga_capi::limits::*;
+use brolga_capi::look_up::*;
+use brolga_capi::materializer::*;
 use brolga_capi::object::*;
 use brolga_capi::options::*;
+use brolga_capi::promise::*;
+use brolga_capi::report::*;
 use brolga_capi::runtime::*;
 use brolga_capi::session::*;
+use brolga_capi::symbols::*;
 use brolga_capi::text::*;
+use brolga_capi::tracker::*;
 use brolga_capi::value::*;
 
 fn here() -> PathBuf {
@@ -59,7 +72,7 @@ fn check(example: &str, kind: &str, library: &[String]) {
 
 #[test]
 fn examples_run_with_both_libraries() {
-    let (folder, examples) = (built(), ["columns", "rules"]);
+    let (folder, examples) = (built(), ["columns", "plugins", "rules"]);
     let find = |name: &str| {
         [folder.clone(), folder.join("..")].into_iter().map(|dir| dir.join(name)).find(|path| path.exists())
     };
@@ -94,9 +107,15 @@ fn c_type(rust: &str) -> String {
     if let Some(unset) = inner("MaybeUninit<") {
         return c_type(unset);
     }
-    for (prefix, constant) in [("&mut ", ""), ("&", "const "), ("*mut ", ""), ("*const ", "const ")] {
+    for (prefix, is_constant) in [("&mut ", false), ("&", true), ("*mut ", false), ("*const ", true)] {
         if let Some(to) = rust.strip_prefix(prefix) {
-            return format!("{constant}{}", pointer_to(&c_type(to)));
+            let to = c_type(to);
+            // A pointer that may not be changed has `const` behind its star.
+            return match (is_constant, to.ends_with('*')) {
+                (true, true) => format!("{to}const *"),
+                (true, false) => format!("const {}", pointer_to(&to)),
+                (false, _) => pointer_to(&to),
+            };
         }
     }
     let known = [
@@ -172,6 +191,26 @@ fn the_header_has_the_numbers_of_the_source() {
     has(format!("BROLGA_CODE_INTERNAL = {},", BrolgaCode::Internal as u32));
     has(format!("BROLGA_MODE_REPLACEABLE = {},", BrolgaMode::Replaceable as u32));
     has(format!("BROLGA_KIND_OBJECT = {},", BrolgaKind::Object as u32));
+    has(format!("BROLGA_DEPENDANTS_KEEP = {},", BrolgaDependants::Keep as u32));
+    has(format!("BROLGA_ON_FREE_REMOVE = {},", BrolgaOnFree::Remove as u32));
+    has(format!("BROLGA_EXPORTS_EXCEPT = {},", BrolgaExports::Except as u32));
+    has(format!("BROLGA_PRIORITY_IDLE = {},", BrolgaPriority::Idle as u32));
+    has(format!("BROLGA_PROGRESS_FAILED = {},", BrolgaProgress::Failed as u32));
+    has(format!("BROLGA_HAPPENED_OTHER = {},", BrolgaHappened::Other as u32));
+}
+
+/// Pages that name functions of C name those that there are.
+#[test]
+fn documents_name_functions_that_there_are() {
+    let header = read(&here().join("include/brolga.h"));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for page in ["docs/conformance-orc.md", "docs/guide/src/c.md", "CHANGELOG.md"] {
+        let text = read(&here().join("../..").join(page));
+        for (at, _) in text.match_indices("`brolga_dylib_").chain(text.match_indices("`brolga_session_")) {
+            let name: String = text[at + 1..].chars().take_while(|c| is_part(*c)).collect();
+            assert!(header.contains(&format!("{name}(")), "{page}: there is no `{name}`");
+        }
+    }
 }
 
 /// The error for a null pointer.
@@ -254,6 +293,93 @@ fn null_pointers_are_errors_or_nothing() {
     assert_eq!(brolga_error_code(None), BrolgaCode::Ok);
     assert!(brolga_error_exception(None).is_null() && brolga_error_file(None).is_null());
     assert_eq!((brolga_error_line(None), brolga_error_column(None)), (0, 0));
+}
+
+#[test]
+fn null_pointers_of_dylibs_are_errors_or_nothing() {
+    let (text, nothing) = (c"text".as_ptr(), ptr::null_mut());
+    is_null(brolga_session_dump(None, None));
+    is_null(brolga_dylib_name(None, None));
+    is_null(brolga_dylib_unlink(None, None));
+    is_null(brolga_dylib_open(None));
+    is_null(brolga_dylib_update(None));
+    is_null(brolga_dylib_close(None));
+    is_null(brolga_dylib_clear(None, 0));
+    is_null(brolga_dylib_end_reexport(None, None));
+    is_null(brolga_dylib_tracker(None, 0, None));
+    is_null(brolga_dylib_tracked_by(None, None, None));
+    is_null(brolga_tracker_remove(None, 0));
+    is_null(brolga_tracker_transfer(None, None));
+    is_null(brolga_dylib_symbols(None, None));
+    is_null(brolga_symbols_get(None, 0, None));
+    is_null(brolga_definitions_set_mode(None, 0));
+    is_null(brolga_definitions_set_tiered(None, 1));
+    is_null(brolga_definitions_set_interpreted(None, 1));
+    is_null(brolga_definitions_set_weak(None));
+    is_null(brolga_definitions_set_hidden(None));
+    is_null(brolga_definitions_set_inlinable(None));
+    is_null(brolga_definitions_set_together(None));
+    is_null(brolga_definitions_set_start(None, 0));
+    is_null(brolga_definitions_define(None));
+    is_null(brolga_definitions_redefine(None, None));
+    is_null(brolga_request_wait(None, None));
+    is_null(brolga_function_c_address(None, None));
+    is_null(brolga_responsibility_emit(None));
+    // SAFETY: every pointer is null, or refers to a text that ends in a zero byte; the lengths beside null pointers are 0 or are refused.
+    unsafe {
+        is_null(brolga_session_empty_dylib(None, text, None));
+        is_null(brolga_session_find_dylib(None, text, None));
+        is_null(brolga_session_close_dylibs(None, ptr::null(), 0, 0));
+        is_null(brolga_session_show_debuggers(None, text));
+        is_null(brolga_session_report_failures(None, None, nothing, None));
+        is_null(brolga_session_observe(None, None, nothing, None));
+        is_null(brolga_dylib_redefine_host(None, text, None, nothing, None, None));
+        is_null(brolga_dylib_set_links(None, ptr::null(), 0));
+        is_null(brolga_dylib_links(None, ptr::null_mut(), 0, None));
+        is_null(brolga_dylib_remove_all(None, ptr::null(), 0));
+        is_null(brolga_dylib_reexport(None, None, 0, ptr::null(), 0));
+        is_null(brolga_dylib_alias(None, text, None, text));
+        is_null(brolga_dylib_read(None, text, text, 4, false, None));
+        is_null(brolga_definitions_add_initializer(None, text));
+        is_null(brolga_definitions_add_finalizer(None, ptr::null()));
+        is_null(brolga_dylib_functions(None, ptr::null(), 0, ptr::null_mut()));
+        is_null(brolga_dylib_request(None, text, None));
+        is_null(brolga_dylib_request_then(None, text, None, nothing));
+        is_null(brolga_dylib_define_c_symbol(None, text, text.cast()));
+        is_null(brolga_dylib_redefine_c_symbol(None, text, text.cast(), None));
+        is_null(brolga_dylib_c_symbol(None, text, None));
+        is_null(brolga_dylib_add_object(None, text, text.cast(), 4));
+        is_null(brolga_dylib_add_objects(None, ptr::null(), 0));
+        is_null(brolga_dylib_add_archive(None, text, text.cast(), 4));
+        is_null(brolga_dylib_add_library(None, text));
+        is_null(brolga_dylib_add_process_symbols(None, None, nothing, None));
+        is_null(brolga_dylib_add_generator(None, None, nothing, None));
+        is_null(brolga_missing_define(None, text, text.cast()));
+        is_null(brolga_dylib_promise(None, ptr::null(), 0, None, nothing, None));
+        is_null(brolga_promised_keep(None, text, text, 4));
+        is_null(brolga_dylib_promise_c_symbols(None, ptr::null(), 0, None, nothing, None));
+        is_null(brolga_responsibility_is_requested(None, text, None));
+        is_null(brolga_responsibility_resolve(None, text, text.cast()));
+        is_null(brolga_responsibility_need(None, text));
+        is_null(brolga_responsibility_delegate(None, ptr::null(), 0, None));
+        is_null(brolga_responsibility_hand_back(None, ptr::null(), 0, None, nothing, None));
+    }
+    brolga_definitions_free(None);
+    brolga_tracker_free(None);
+    brolga_symbols_free(None);
+    brolga_request_free(None);
+    brolga_c_symbol_free(None);
+    brolga_missing_done(None);
+    brolga_missing_fail(None, None);
+    brolga_responsibility_fail(None, None);
+    assert!(brolga_c_symbol_address(None).is_null() && brolga_promised_dylib(None).is_null());
+    assert_eq!(
+        (brolga_missing_count(None), brolga_responsibility_count(None), brolga_symbols_count(None)),
+        (0, 0, 0)
+    );
+    assert!(brolga_missing_name(None, 0).is_null() && brolga_responsibility_name(None, 0).is_null());
+    assert!(brolga_symbols_user(None, 0, 0).is_null() && brolga_symbols_waits_for(None, 0, 0).is_null());
+    assert!(brolga_request_is_done(None), "a wait for it is short: it is an error");
 }
 
 /// The result of a function of the API.

@@ -44,7 +44,14 @@ use super::type_names::DeclaredTypes;
 use super::{host, linking};
 use crate::native_type::type_of;
 
-type MakeModule = Box<dyn FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send>;
+type MakeProgram = Box<dyn FnOnce(&Dylib) -> Result<Definitions, SessionError> + Send>;
+
+/// The maker of a program of which the embedder builds the module.
+fn built_by(
+    make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+) -> MakeProgram {
+    Box::new(move |dylib| dylib.build(make(dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?))
+}
 
 impl Dylib {
     /// Defines the functions of a program, all or none.
@@ -114,7 +121,7 @@ impl Dylib {
         new.uses = names;
         new.uses.iter_mut().for_each(|named| named.is_hidden = manner.is_hidden);
         if self.is_shared(module) {
-            new.add_types(DeclaredTypes::of(&module.cx));
+            new.add_types(DeclaredTypes::of(&module.cx, self.session.context()));
         }
         let (names, priorities): (Vec<String>, Vec<i32>) = definitions.initializers.iter().cloned().unzip();
         let initializers = symbols_of(module, &own, &names)?;
@@ -215,6 +222,18 @@ impl Dylib {
         signatures: &[Signature],
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<(), SessionError> {
+        self.promise_with(signatures, built_by(make), false).map(drop)
+    }
+
+    /// As [`Dylib::promise`], for a program that `make` reads: with [`Dylib::read`] of the dylib that it gets. How the program is to be defined does not count.
+    ///
+    /// # Errors
+    /// As [`Dylib::promise`].
+    pub fn promise_program(
+        &self,
+        signatures: &[Signature],
+        make: impl FnOnce(&Dylib) -> Result<Definitions, SessionError> + Send + 'static,
+    ) -> Result<(), SessionError> {
         self.promise_with(signatures, Box::new(make), false).map(drop)
     }
 
@@ -227,13 +246,13 @@ impl Dylib {
         signatures: &[Signature],
         make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<Redefined, SessionError> {
-        self.promise_with(signatures, Box::new(make), true)
+        self.promise_with(signatures, built_by(make), true)
     }
 
     fn promise_with(
         &self,
         signatures: &[Signature],
-        make: MakeModule,
+        make: MakeProgram,
         replace: bool,
     ) -> Result<Redefined, SessionError> {
         let declare = |cx: &Arc<Context>| {
@@ -248,8 +267,7 @@ impl Dylib {
         let dylib = self.downgrade();
         let make: Make = Box::new(move || {
             let dylib = dylib.upgrade()?;
-            let module = make(&dylib).map_err(|error| SessionError::Promise(Arc::from(error)))?;
-            let mut made = dylib.transformed(dylib.build(module)?)?;
+            let mut made = dylib.transformed(make(&dylib)?)?;
             dylib.session.price(&mut made);
             Ok(made)
         });

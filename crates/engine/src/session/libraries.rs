@@ -65,6 +65,20 @@ impl Dylib {
         Ok(self.recompile_callers_of([(symbol.symbol(), name)]))
     }
 
+    /// Defines C symbols to which `unit` gives addresses when something first needs one of them.
+    ///
+    /// # Errors
+    /// The doors are closed; a name is defined already; the dylib is closed.
+    pub fn promise_c_symbols(&self, unit: Box<dyn MaterializationUnit<Native>>) -> Result<(), SessionError> {
+        self.session.need("`Dylib::promise_c_symbols`", Door::NativeCode)?;
+        let names = self.session.linking().names();
+        let named = |(symbol, _): (Symbol, SymbolFlags)| (symbol, names.text(symbol));
+        let symbols: Vec<(Symbol, Arc<str>)> = unit.symbols().into_iter().map(named).collect();
+        self.linking.define(unit)?;
+        self.recompile_callers_of(symbols.iter().map(|(symbol, name)| (*symbol, &**name)));
+        Ok(())
+    }
+
     /// Compiles callers of C symbols again that were defined: a first definition may be what callers have missed, or be nearer to them than what they have found.
     pub(super) fn recompile_callers_of<'n>(
         &self,

@@ -58,12 +58,14 @@ pub(crate) struct DeclaredTypes {
     /// The names, each with the count of the homonym.
     names: Vec<(Box<str>, u32)>,
     cx: Arc<Context>,
+    /// That of the session.
+    session: Arc<Context>,
 }
 
 impl DeclaredTypes {
     /// Those of the program that was read or built in a context.
-    pub(super) fn of(cx: &Arc<Context>) -> DeclaredTypes {
-        DeclaredTypes { names: declarations(cx), cx: cx.clone() }
+    pub(super) fn of(cx: &Arc<Context>, session: &Arc<Context>) -> DeclaredTypes {
+        DeclaredTypes { names: declarations(cx), cx: cx.clone(), session: session.clone() }
     }
 }
 
@@ -190,7 +192,8 @@ impl TypeNames {
         let mut former = Vec::new();
         let mut table = lock(&self.table);
         for NewType { name, count, .. } in new {
-            let held = declared.cx.view();
+            // A view of the program's context has its scope, which has these tables: they would keep themselves.
+            let held = declared.session.view();
             // The view holds it from now on.
             let _held = held.types.find_own(held.names.homonym(&name, count));
             let known = table.known.entry(name.clone()).or_default();

@@ -1,0 +1,43 @@
+//! Data that C gives along with a function of its own.
+//!
+//! The data is this library's from the call on that gives it. `free` is called with it once: when nothing can call the function any more, or at once if the call fails.
+//! Data that has a handle of its session keeps the session until that is ended, or what the function was given for is removed.
+
+use std::ffi::c_void;
+
+/// Frees the data that was given along with a function of C, when nothing can call that any more.
+pub type BrolgaFreeFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
+
+/// Data of C, and how it is freed.
+pub(crate) struct Data {
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+}
+
+// SAFETY: the data is only handed to the functions of C that came with it. By the contract of each function of this library that takes such data, these
+// are called by several threads and on any thread.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
+impl Data {
+    /// Takes data over.
+    pub(crate) fn new(data: *mut c_void, free: BrolgaFreeFn) -> Data {
+        Data { data, free }
+    }
+
+    /// What the functions get.
+    pub(crate) fn pointer(&self) -> *mut c_void {
+        self.data
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        if let Some(free) = self.free {
+            // SAFETY: the function and its data were given together, and `free` may be called on any thread, by the contract. The owner of this value called with
+            // the data, and is gone.
+            unsafe { free(self.data) };
+        }
+    }
+}
