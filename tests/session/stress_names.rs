@@ -240,3 +240,30 @@ fn nine_threads_for_long() {
     assert!(last.live < first.live + first.live / 8, "live memory grows: {seen:?}");
     assert!(last.mappings <= first.mappings + 32, "mappings grow: {seen:?}");
 }
+
+/// Tables drop what is gone when they have doubled, so the least of several measurements counts.
+#[test]
+#[ignore = "measures the whole process, so it runs alone"]
+fn no_operation_leaves_anything() {
+    let session = session(Workers::Pool(1));
+    let world = world(&session);
+    let mut at = 0;
+    let mut grown = Vec::new();
+    for thread in 0..9 {
+        let mut least = || {
+            let measured = (0..6).map(|_| {
+                for _ in 0..2000 {
+                    step(&world, thread, at);
+                    at += 1;
+                }
+                session.finish_background();
+                process(&session).live
+            });
+            measured.min().unwrap_or_default()
+        };
+        let (first, last) = (least(), least());
+        grown.push((last - first) / 12_000);
+    }
+    println!("bytes that a step of each thread leaves: {grown:?}");
+    assert!(grown.iter().all(|bytes| *bytes < 64), "{grown:?}");
+}

@@ -414,7 +414,8 @@ impl Dylib {
 
     /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
-        let (view, cx) = (self.view(None)?, self.session.context());
+        // A view of its own: the session's would hold what it is asked about for good.
+        let (view, cx) = (self.view(None)?, &self.session.context().view());
         let is_defined = |dylib, symbol: &str| self.session.defines(dylib, symbol);
         Ok(declared(&view.of_function(cx, function), function, cx, &is_defined))
     }

@@ -75,10 +75,12 @@ impl Session {
             return;
         }
         let gone = labels.iter().filter(|label| !self.linking().is_defined(**label));
+        // A view of its own: the session's would hold the names and types for good.
+        let cx = &self.inner.cx.view();
         let offered = |&label: &Label| {
             let (scope, symbol) = (self.scope(label.dylib), self.linking().names().text(label.symbol));
             let methods = scope.map(|scope| scope.offered(&symbol)).unwrap_or_default();
-            methods.into_iter().map(move |gone| Change::removal(label, gone, &self.inner.cx))
+            methods.into_iter().map(move |gone| Change::removal(label, gone, cx))
         };
         let changes: Vec<Change> = gone.flat_map(offered).collect();
         let (hits, _) = self.inner.edges.hit(&changes);
