@@ -72,7 +72,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if !note.vectorize || counted.is_short(func, SHORTEST) || loops.exits(cfg, l).count() != 1 {
             continue;
         }
-        let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, cx.options.cpu, &counted) else {
+        let Some(mut plan) = plan::Plan::of(func, cx.types(), loops, uses, cx.options.cpu, &counted) else {
             continue;
         };
         let (undefined, aliases, cold) = analyses.get_or_insert_with(|| {
@@ -84,7 +84,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             continue;
         }
         let addresses = Addresses::of(func, loops, undefined, counted.shape);
-        let Some(checks) = overlap::checks(func, cx.types(), aliases, &addresses, &plan) else { continue };
+        let checks = loop {
+            match overlap::checks(func, cx.types(), aliases, &addresses, &plan) {
+                Some(checks) => break Some(checks),
+                None if plan.shorten() => {}
+                None => break None,
+            }
+        };
+        let Some(checks) = checks else { continue };
         let size = func.block_insts(counted.shape.header).count();
         if growth + size > MAX_GROWTH {
             continue;
