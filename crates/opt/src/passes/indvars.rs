@@ -17,6 +17,7 @@
 //! | counters that differ by a constant in every iteration are one counter and sums | `indvars/shift.rs` |
 //! | a test for order, made before the step, gets a counter that is one step behind; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
 //! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
+//! | so does one of a sum over the counter, which then has a closed form | `indvars/sums.rs` |
 //!
 //! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
 //! number of iterations is; if the loop is left when the counter is equal to a bound; or if it counts by one up or down to a bound
@@ -27,6 +28,7 @@
 //! counters; replacing a counter that only serves the test.
 
 mod shift;
+mod sums;
 
 use crate::counted::{Counted, Relation, Shape, Signed, Test, Tested, recurrences, signed};
 use crate::facts::Fact;
@@ -105,6 +107,10 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 (counted.is_guarded(func, cfg, loops), counted.test.counter.const_step(func));
             let last = LastValues { counted, guarded, step, loops, uses };
             if !last.replace(func, cx, &undefined) {
+                break;
+            }
+            let sums = sums::Sums { counted, guarded, loops, uses, undefined: &undefined };
+            if !sums.replace(func, cx) {
                 break;
             }
         }
