@@ -10,7 +10,7 @@ use brolga_ir::{Inst, Op};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
 
 use super::{Done, TranslateError, Translation};
 
@@ -121,9 +121,21 @@ impl Translation<'_> {
 
     pub(super) fn lane_select(&mut self, inst: Inst) -> Done {
         let mask = self.vector_arg(inst, 0, PLAIN)?;
-        let (yes, no) = (self.vector_arg(inst, 1, PLAIN)?, self.vector_arg(inst, 2, PLAIN)?);
+        // Of a comparison whose type is left as it is, code generation knows that lanes are all ones or all zeros, and blends in one instruction.
+        let mask = self.compared(mask).unwrap_or(mask);
+        let ty = self.b.func.dfg.value_type(mask);
+        let (yes, no) = (self.vector_arg(inst, 1, ty)?, self.vector_arg(inst, 2, ty)?);
         let made = self.b.ins().bitselect(mask, yes, no);
-        self.define(inst, &[made])
+        self.define_vector(inst, made)
+    }
+
+    /// The comparison of integers that a vector has the bits of.
+    fn compared(&self, vector: Value) -> Option<Value> {
+        let dfg = &self.b.func.dfg;
+        let made = |value: Value| dfg.value_def(value).inst().map(|made| (made, dfg.insts[made].opcode()));
+        let (cast, Opcode::Bitcast) = made(vector)? else { return None };
+        let of = *dfg.inst_args(cast).first()?;
+        matches!(made(of), Some((_, Opcode::Icmp))).then_some(of)
     }
 
     pub(super) fn lanes(&mut self, inst: Inst, op: Intrinsic, lanes: Lanes) -> Done {

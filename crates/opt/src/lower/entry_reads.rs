@@ -36,7 +36,8 @@ pub(super) struct ArrayLeaf {
 }
 
 impl Lowering<'_> {
-    /// Reads the first dimension of each array parameter at the entry, and of each array in a struct that is a parameter.
+    /// Reads the last dimension of each array parameter at the entry and of each array that a call returns, and the first of each array in a struct that is
+    /// a parameter. Behind the last one there is no other, so all of the header may be read where it was.
     pub(super) fn read_array_params(&mut self) {
         let src = self.src;
         let mut sure = Vec::new();
@@ -59,7 +60,7 @@ impl Lowering<'_> {
         self.before = first;
         self.place = first.map_or_else(Place::default, |i| self.out.place(i));
         for array in &sure {
-            self.read_first_dim(array.value, array.elem, array.dims);
+            self.read_dim(array.value, array.elem, array.dims, array.dims);
         }
         if let Some(other) = sure.first() {
             maybe_undefined.into_iter().for_each(|array| self.read_if_defined(array, other.value));
@@ -67,7 +68,7 @@ impl Lowering<'_> {
         for (call, array) in std::mem::take(&mut self.array_results) {
             self.before = self.out.next_inst(call);
             self.place = self.out.place(call);
-            self.read_first_dim(array.value, array.elem, array.dims);
+            self.read_dim(array.value, array.elem, array.dims, array.dims);
         }
         self.before = None;
     }
@@ -87,7 +88,8 @@ impl Lowering<'_> {
         }
         let null = self.is_null(array.value);
         let defined = self.choose(null, other, array.value);
-        self.read_first_dim(defined, array.elem, array.dims);
+        // The other array may have one dimension only.
+        self.read_dim(defined, array.elem, array.dims, 1);
         for read in reads {
             self.out.args_mut(read)[0] = defined;
         }

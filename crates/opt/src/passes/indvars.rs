@@ -32,7 +32,7 @@ mod sums;
 
 use crate::counted::{Counted, Relation, Shape, Signed, Test, Tested, recurrences, signed};
 use crate::facts::Fact;
-use crate::loop_copy::{rename_pred, retarget};
+use crate::loop_copy::{ins, rename_pred, retarget};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::{Cfg, Loops, Use, Uses};
@@ -100,7 +100,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             if !cx.spend("tests") {
                 break;
             }
-            test_after_step(func, &counted);
+            test_after_step(func, cx.types(), &counted);
         }
         if loops.blocks(l).len() <= MAX_BLOCKS && loops.exits(cfg, l).count() == 1 {
             let (guarded, step) =
@@ -163,15 +163,15 @@ fn tests_before_step(func: &Func, counted: &Counted) -> bool {
     tested == Tested::This && relation == Relation::Differs && func.ty(counter.value) != Type::PTR
 }
 
-fn test_after_step(func: &mut Func, counted: &Counted) {
+fn test_after_step(func: &mut Func, types: &Types, counted: &Counted) {
     let Counted { shape, test } = *counted;
     let ty = func.ty(test.counter.value);
-    let add = Op::Intrinsic(Intrinsic::AddInt);
-    let bound = Cursor::new(func).before_terminator(shape.preheader).ins_value(
-        add,
-        &[test.bound, test.counter.step],
-        ty,
-    );
+    let constants = signed(func, test.bound).zip(test.counter.const_step(func));
+    let bound = match constants {
+        // The number of iterations shows.
+        Some((bound, step)) => func.bits(types, ty, bound.wrapping_add(step) as u128),
+        None => ins(func, shape.preheader, Intrinsic::AddInt, &[test.bound, test.counter.step], ty),
+    };
     let differ = Op::Intrinsic(Intrinsic::NeInt);
     let goes_on =
         Cursor::new(func).before(test.branch).ins_value(differ, &[test.counter.next, bound], Type::I8);
