@@ -189,6 +189,16 @@ mod tests {
     }
 
     #[test]
+    fn partial_words_are_those_of_a_buffer() {
+        for length in 0..=8usize {
+            let bytes: Vec<u8> = (0..length as u8).map(|n| 0xf1 - 29 * n).collect();
+            let mut buffer = [0; 8];
+            buffer[..length].copy_from_slice(&bytes);
+            assert_eq!(partial_word(&bytes), u64::from_le_bytes(buffer), "{length} bytes");
+        }
+    }
+
+    #[test]
     fn a_hash_takes_types_and_order_into_account() {
         let of = |numbers: &[(&str, u128)]| {
             let mut hash = ObjectHash::default();

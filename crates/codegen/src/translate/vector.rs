@@ -6,9 +6,9 @@
 //! A shift whose count is not below the width gives zero, or the sign, as a scalar one does; the processor's own shifts
 //! differ in that, so only counts that are constants are free.
 
-use brolga_ir::{Inst, Op};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
+use brolga_ir::{Inst, Op};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
 
@@ -125,7 +125,11 @@ impl Translation<'_> {
         let mask = self.compared(mask).unwrap_or(mask);
         let ty = self.b.func.dfg.value_type(mask);
         let (yes, no) = (self.vector_arg(inst, 1, ty)?, self.vector_arg(inst, 2, ty)?);
-        let made = self.b.ins().bitselect(mask, yes, no);
+        // The lesser of two words would be recognised, and has no instruction.
+        let made = match ty == types::I64X2 && self.isa.blends_words() {
+            true => self.b.ins().blendv(mask, yes, no),
+            false => self.b.ins().bitselect(mask, yes, no),
+        };
         self.define_vector(inst, made)
     }
 

@@ -103,12 +103,14 @@ pub(crate) fn may_find(func: &Func) -> bool {
                 let next = func.args(phi).iter().find_map(|&v| steps(v));
                 let starts = func.args(phi).iter().any(|&v| func.as_bits(v).is_some());
                 let tests = |inst: Inst| {
-                    let compares = matches!(func.op(inst), Op::Intrinsic(op) if op.shape() == Shape::IntCompare);
+                    let compares =
+                        matches!(func.op(inst), Op::Intrinsic(op) if op.shape() == Shape::IntCompare);
                     compares && func.args(inst).iter().any(|&v| func.as_bits(v).is_some())
                 };
-                starts && next.and_then(|next| func.inst_block(next)).is_some_and(|latch| {
-                    func.block_insts(latch).any(tests)
-                })
+                starts
+                    && next
+                        .and_then(|next| func.inst_block(next))
+                        .is_some_and(|latch| func.block_insts(latch).any(tests))
             })
         })
     })

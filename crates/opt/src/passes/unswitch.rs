@@ -186,7 +186,8 @@ impl Choice {
     /// A choice between a value that changes and another, which nothing behind the loop uses: the index of a broadcast, which stays where an array
     /// has one element.
     fn select(func: &Func, loops: &Loops, uses: &Uses, undefined: &WhenAsked<'_>, l: Loop) -> Option<Choice> {
-        let insts = loops.blocks(l).iter().flat_map(|&block| func.block_insts(block).map(move |i| (block, i)));
+        let insts =
+            loops.blocks(l).iter().flat_map(|&block| func.block_insts(block).map(move |i| (block, i)));
         insts.filter(|&(_, inst)| func.op(inst) == Op::Builtin(Builtin::Ifelse)).find_map(|(block, inst)| {
             let (&[condition, yes, no], value) = (func.args(inst), func.result(inst)?) else { return None };
             let fixed = |v: Value| is_invariant(func, loops, l, v);

@@ -8,11 +8,11 @@ use super::{Rewrite, Site};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Type, Value};
 
-use Intrinsic::{ZextInt, 
+use Intrinsic::{
     AddInt, AddPtr, AndInt, AshrInt, CheckedSaddInt, CheckedSdivInt, CheckedSmulInt, CheckedSremInt,
     CheckedSsubInt, CheckedUaddInt, CheckedUdivInt, CheckedUmulInt, CheckedUremInt, CheckedUsubInt,
     FlipsignInt, LshrInt, MulInt, NegInt, NotInt, OrInt, SdivInt, ShlInt, SremInt, SubInt, SubPtr, UdivInt,
-    UremInt, XorInt,
+    UremInt, XorInt, ZextInt,
 };
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {

@@ -99,7 +99,9 @@ impl Sums<'_> {
         let shape = self.counted.shape;
         let value = func.result(phi).filter(|&v| func.ty(v) == Type::I64)?;
         let (start, next) = shape.edges(func, phi)?;
-        let add = func.def_inst(next).filter(|&i| func.inst_block(i).is_some_and(|b| self.loops.contains(shape.l, b)))?;
+        let add = func
+            .def_inst(next)
+            .filter(|&i| func.inst_block(i).is_some_and(|b| self.loops.contains(shape.l, b)))?;
         let (op, addend) = match (func.op(add), func.args(add)) {
             (Op::Intrinsic(op @ (Intrinsic::AddInt | Intrinsic::SubInt)), &[a, b]) if a == value => (op, b),
             (Op::Intrinsic(Intrinsic::AddInt), &[a, b]) if b == value => (Intrinsic::AddInt, a),
@@ -205,7 +207,8 @@ impl Polynomials<'_> {
         let block = self.sums.counted.shape.preheader;
         if let Some(&Recurrence { value: this, start, step, .. }) = self.counter(value) {
             let mut at = Maker { func, types, block };
-            let first = if value == this { at.plus(Some(start), None) } else { at.plus(Some(start), Some(step)) };
+            let first =
+                if value == this { at.plus(Some(start), None) } else { at.plus(Some(start), Some(step)) };
             return Some([first, Some(step), None]);
         }
         let inst = func.def_inst(value)?;

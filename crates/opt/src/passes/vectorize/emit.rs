@@ -173,12 +173,11 @@ impl InLanes<'_> {
             let start = self.func.phi_edges(phi).find(|&(b, _)| b == self.before).map(|(_, v)| v);
             let Some(start) = start else { continue };
             let mut carried = Parts::new();
-            for n in 0..self.plan.carried(reduction) {
+            for n in 0..self.plan.carried(self.func, reduction) {
                 let mut at = Cursor::new(self.func);
                 let init = match reduction.identity() {
                     Some(identity) => {
-                        let neutral =
-                            at.func.bits(self.types, Type::V128, reduction.lanes.splat(identity));
+                        let neutral = at.func.bits(self.types, Type::V128, reduction.lanes.splat(identity));
                         at.before_terminator(self.before);
                         match n {
                             0 => at.ins_value(
@@ -355,7 +354,7 @@ impl InLanes<'_> {
 
     /// A mask as numbers 0 and 1.
     fn bits(&mut self, copy: Inst, from: Lanes, to: Lanes, masks: Parts) -> Parts {
-        let from = int_lanes(from);
+        let from = from.as_int();
         let one_of = |lanes: &mut Self, at: Lanes, vectors: Parts| -> Parts {
             let one = lanes.constant(at, 1);
             let and = Op::Lanes(Intrinsic::AndInt, at);
@@ -376,7 +375,7 @@ impl InLanes<'_> {
         match vector {
             Vector::Convert(op, from, to) => Some((op, from, to, self.operand(of, from))),
             Vector::Bits(mask, to) => {
-                let from = int_lanes(mask);
+                let from = mask.as_int();
                 let masks = self.operand(of, from);
                 Some((Intrinsic::ZextInt, from, to, self.bits(copy, from, from, masks)))
             }
@@ -394,9 +393,8 @@ impl InLanes<'_> {
         let vector = widening.and_then(|inst| self.plan.vectors.iter().copied().find(|&(i, _)| i == inst));
         let narrow = vector.and_then(|(inst, vector)| self.narrow(copy, inst, vector));
         let addends = match narrow {
-            // A vector that is full has a sum in each lane of the wide one.
             Some((op, from, to, vectors))
-                if self.plan.iterations as u32 >= from.count() && to.count() < from.count() =>
+                if vector.is_some_and(|(_, vector)| self.plan.added_up(vector).is_some()) =>
             {
                 vectors.into_iter().map(|vector| self.widened_sum(copy, op, from, to, vector)).collect()
             }
@@ -493,9 +491,7 @@ impl InLanes<'_> {
             at.before(copy);
             let value = match part {
                 None => value,
-                Some(part) => {
-                    at.ins_value(Op::ExtractLane(part, 0), &[value], Type::low(part.element()))
-                }
+                Some(part) => at.ins_value(Op::ExtractLane(part, 0), &[value], Type::low(part.element())),
             };
             at.ins(further(store, n), &[address, value], &[]);
         }
@@ -590,14 +586,5 @@ fn put_together(
             let args = std::iter::once(cond).chain(chosen).collect();
             (Op::Builtin(Builtin::Ifelse), args)
         }
-    }
-}
-
-/// Integers of the same width.
-fn int_lanes(lanes: Lanes) -> Lanes {
-    match lanes {
-        Lanes::F32x4 => Lanes::I32x4,
-        Lanes::F64x2 => Lanes::I64x2,
-        int => int,
     }
 }

@@ -177,7 +177,8 @@ impl Plan {
         let fewest = 16 / wide as usize;
         let known = counted.iterations(func);
         let fits = |&n: &usize| {
-            let few = known.is_some_and(|known| known < 2 * n as u64) || n > fewest && counted.is_short(func, 2 * n);
+            let few = known.is_some_and(|known| known < 2 * n as u64)
+                || n > fewest && counted.is_short(func, 2 * n);
             let count = found.iter().map(|(_, vector)| parts(n, vector.lanes())).sum::<usize>();
             let bytes = n as u32 * wide;
             let most = if n as u32 * narrow > 16 || wide == narrow { MAX_PLAIN } else { MAX_WIDE };
@@ -222,9 +223,24 @@ impl Plan {
         parts(self.iterations, lanes)
     }
 
+    /// The lanes before and behind a conversion whose full vectors are added up while they become wider.
+    pub(super) fn added_up(&self, vector: Vector) -> Option<(Lanes, Lanes)> {
+        let (from, to) = match vector {
+            Vector::Convert(_, from, to) => (from, to),
+            Vector::Bits(mask, to) => (mask.as_int(), to),
+            _ => return None,
+        };
+        (self.iterations as u32 >= from.count() && to.count() < from.count()).then_some((from, to))
+    }
+
     /// How many values a reduction is carried in.
-    pub(super) fn carried(&self, reduction: &Reduction) -> usize {
-        let parts = self.parts(reduction.lanes);
+    pub(super) fn carried(&self, func: &Func, reduction: &Reduction) -> usize {
+        let addend = |inst: &Inst| func.args(reduction.next).iter().any(|&v| func.def_inst(v) == Some(*inst));
+        let summed = self.vectors.iter().find(|(inst, _)| self.summed.contains(inst) && addend(inst));
+        let parts = match summed.and_then(|&(_, vector)| self.added_up(vector)) {
+            Some((from, _)) => self.parts(from),
+            None => self.parts(reduction.lanes),
+        };
         match reduction.how {
             Combine::Op(_) => parts.min(MAX_SUMS),
             Combine::Choice { .. } => parts,
@@ -301,10 +317,11 @@ impl Search<'_> {
     fn find_data(&mut self) {
         let (func, shape) = (self.func, self.counted.shape);
         let in_loop = |v: Value| func.def_inst(v).filter(|&i| func.inst_block(i) == Some(shape.header));
-        let stored = func.block_insts(shape.header).filter_map(|inst| match (func.op(inst), func.args(inst)) {
-            (Op::Store(_), &[_, value, ..]) => Some(value),
-            _ => None,
-        });
+        let stored =
+            func.block_insts(shape.header).filter_map(|inst| match (func.op(inst), func.args(inst)) {
+                (Op::Store(_), &[_, value, ..]) => Some(value),
+                _ => None,
+            });
         let carried = head_phis(func, shape.header).filter_map(|phi| Some(shape.edges(func, phi)?.1));
         let counts = |v: Value| self.counters.iter().any(|r| r.value == v || r.next == v);
         let mut ahead: Vec<Value> = stored.chain(carried).collect();
