@@ -111,7 +111,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         growth += size;
         cx.count("checks", checks.len() as u64);
-        emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
+        let main = emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
+        if let Some(main) = main.filter(|_| plan.has_long_trips()) {
+            // A chain of trips would only share the vectors that this one has several of.
+            let note = func.add_meta(LoopNote::never_unrolled(cx.context()));
+            func.set_loop_note(main, Some(note));
+        }
     }
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);

@@ -22,6 +22,7 @@ use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+/// The head of the loop in lanes.
 pub(super) fn emit(
     func: &mut Func,
     types: &Types,
@@ -30,7 +31,7 @@ pub(super) fn emit(
     plan: &Plan,
     checks: &[(Walk, Walk)],
     repair: &mut Repair,
-) {
+) -> Option<Block> {
     let counted = plan.counted;
     let shape = counted.shape;
     let escapes = Escapes::of(func, loops, uses, shape.l);
@@ -52,7 +53,7 @@ pub(super) fn emit(
         }
     };
     let split = split_at(func, loops, &counted, limit, enter, 1);
-    let Some(copy) = split.iterations.first() else { return };
+    let copy = split.iterations.first()?;
     let main = copy.block(shape.header);
     let copies = body.into_iter().zip(func.block_insts(main)).collect();
     let before = plan.counters.iter().find_map(|r| {
@@ -60,7 +61,7 @@ pub(super) fn emit(
         func.phi_edges(phi).map(|(block, _)| block).find(|&b| b != main)
     });
     let after = func.successors(main).iter().copied().find(|&b| b != main);
-    let (Some(before), Some(after)) = (before, after) else { return };
+    let (before, after) = (before?, after?);
     let mut lanes =
         InLanes { func, types, plan, copy, copies, main, before, after, made: FxHashMap::default() };
     lanes.counters();
@@ -73,6 +74,7 @@ pub(super) fn emit(
     let seen =
         Copied { blocks: std::iter::once((shape.header, after)).collect(), values: copy.values.clone() };
     escapes.repair(&[seen], repair);
+    Some(main)
 }
 
 /// Whether all these walks are apart, as a truth value at the end of the preheader.

@@ -218,6 +218,11 @@ impl Plan {
         shorter
     }
 
+    /// Whether a trip has several vectors of its widest values.
+    pub(super) fn has_long_trips(&self) -> bool {
+        self.iterations > self.fewest
+    }
+
     /// How many vectors a value of these lanes takes in a trip.
     pub(super) fn parts(&self, lanes: Lanes) -> usize {
         parts(self.iterations, lanes)
