@@ -116,9 +116,12 @@ struct LoopFacts {
     /// By block: the outermost loop whose first iteration always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
     undefined: MaybeUndefined,
-    /// By object and kind: the blocks that load from its header, each with the offset of the last word that is loaded.
-    proofs: FxHashMap<(Value, Kind), SmallVec<[(Block, i32); 4]>>,
+    /// By object and kind.
+    proofs: FxHashMap<(Value, Kind), Proofs>,
 }
+
+/// The blocks that load from the header of an object, each with the offset of the last word that is loaded.
+type Proofs = SmallVec<[(Block, i32); 4]>;
 
 /// Knowledge about an object from a load of its header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
