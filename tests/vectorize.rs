@@ -28,7 +28,7 @@ const FLOAT_WAYS: [&str; 4] = [
 const REDUCTIONS: [&str; 3] = ["add_int", "xor_int", "and_int"];
 
 /// The loads, the stores, the operation between them, and the reduction.
-const MIXED: [(&str, &str, &str, Option<&str>); 14] = [
+const MIXED: [(&str, &str, &str, Option<&str>); 19] = [
     ("i8", "i32", "│ %z = sext_int(i32, %x)::i32\n", Some("add_int")),
     ("i8", "i32", "│ %u = xor_int(%x, %y)::i8\n│ %z = zext_int(i32, %u)::i32\n", Some("add_int")),
     ("i8", "i16", "│ %z = sext_int(i16, %x)::i16\n", None),
@@ -42,6 +42,11 @@ const MIXED: [(&str, &str, &str, Option<&str>); 14] = [
     ("f64", "f32", "│ %u = mul_float(%x, %k)::f64\n│ %z = fptrunc(f32, %u)::f32\n", None),
     ("f64", "i64", "│ %u = lt_float(%x, %k)::i8\n│ %z = zext_int(i64, %u)::i64\n", Some("add_int")),
     ("i32", "i64", "│ %u = slt_int(%x, %y)::i8\n│ %z = zext_int(i64, %u)::i64\n", Some("add_int")),
+    ("i8", "i64", "│ %z = sext_int(i64, %x)::i64\n", Some("add_int")),
+    ("i16", "i64", "│ %u = add_int(%x, %y)::i16\n│ %z = zext_int(i64, %u)::i64\n", Some("xor_int")),
+    ("i64", "i8", "│ %u = xor_int(%x, %y)::i64\n│ %z = trunc_int(i8, %u)::i8\n", None),
+    ("i64", "f64", "│ %v = xor_int(%x, %m)::i64\n│ %z = sitofp(f64, %v)::f64\n", None),
+    ("i64", "f64", "│ %z = sitofp(f64, %m)::f64\n", None),
     ("i64", "i64", "│ %u = sub_int(%m, %x)::i64\n│ %z = xor_int(%u, %m)::i64\n", Some("add_int")),
 ];
 
@@ -203,7 +208,7 @@ fn loops_over_memory_compute_the_same_in_lanes() {
         for (a, b, c) in
             [(0, 64, 128), (0, 0, 0), (0, 8, 16), (64, 0, 8), (16, 8, 0), (0, 128, 136), (1, 17, 3)]
         {
-            for count in [0, 1, 2, 5, 16, 17, 30] {
+            for count in [0, 1, 2, 5, 16, 17, 30, 47, 59] {
                 // Bytes overlap by less than a vector at places that are closer.
                 let [a, b, c] = [a, b, c].map(|place| place * scale);
                 if [a, b, c].iter().any(|place| place + 8 * count > BYTES) {

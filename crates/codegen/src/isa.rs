@@ -218,6 +218,13 @@ impl TargetIsa {
         self.arch
     }
 
+    /// Whether one instruction chooses between lanes of 64 bits by their highest bits.
+    pub(crate) fn blends_words(&self) -> bool {
+        let flags = || self.optimised.isa_flags();
+        self.arch == Arch::X86_64
+            && flags().iter().any(|f| f.name == "has_sse41" && f.as_bool() == Some(true))
+    }
+
     /// The convention of `extern "C"` functions.
     pub fn host_call_conv(&self) -> CallConv {
         self.baseline.default_call_conv()

@@ -83,13 +83,13 @@ fn murmur3_x64_128(bytes: &[u8], seed: u32) -> (u64, u64) {
         h1 = (h1 ^ mix1(k1)).rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
         h2 = (h2 ^ mix2(k2)).rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    if !tail.is_empty() {
-        let mut block = [0; 16];
-        block[..tail.len()].copy_from_slice(tail);
-        let (k1, k2) = halves(block);
-        // A half of zeros mixes to zero, so a short tail leaves the second word alone.
-        h2 ^= mix2(k2);
-        h1 ^= mix1(k1);
+    // A half of zeros mixes to zero, so a short tail leaves the second word alone.
+    let (low, high) = tail.split_at(tail.len().min(8));
+    if !high.is_empty() {
+        h2 ^= mix2(partial_word(high));
+    }
+    if !low.is_empty() {
+        h1 ^= mix1(partial_word(low));
     }
     let length = bytes.len() as u64;
     (h1, h2) = (h1 ^ length, h2 ^ length);
@@ -99,6 +99,21 @@ fn murmur3_x64_128(bytes: &[u8], seed: u32) -> (u64, u64) {
     h1 = h1.wrapping_add(h2);
     h2 = h2.wrapping_add(h1);
     (h1, h2)
+}
+
+/// At most eight bytes as a word whose other bytes are 0. They are read in words that overlap: a copy into a buffer would be read back before it is
+/// written as a whole, which costs more than all the rest of a short string's hash.
+fn partial_word(bytes: &[u8]) -> u64 {
+    let shifted = |word: u64, at: usize| word.checked_shl(8 * at as u32).unwrap_or(0);
+    if let Some(&word) = bytes.first_chunk::<8>() {
+        return u64::from_le_bytes(word);
+    }
+    if let (Some(&first), Some(&last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let [first, last] = [first, last].map(|word| u64::from(u32::from_le_bytes(word)));
+        return first | shifted(last, bytes.len() - 4);
+    }
+    let byte = |at: usize| bytes.get(at).map_or(0, |&byte| shifted(byte.into(), at));
+    byte(0) | byte(1) | byte(2)
 }
 
 fn finish(mut k: u64) -> u64 {
@@ -171,6 +186,16 @@ mod tests {
         assert_eq!(memhash32_seed(b"", 0), 0);
         assert_eq!(memhash32_seed(b"hello", 0), 0x248b_fa47);
         assert_eq!(memhash32_seed(text, 0), 0x2e4f_f723);
+    }
+
+    #[test]
+    fn partial_words_are_those_of_a_buffer() {
+        for length in 0..=8usize {
+            let bytes: Vec<u8> = (0..length as u8).map(|n| 0xf1 - 29 * n).collect();
+            let mut buffer = [0; 8];
+            buffer[..length].copy_from_slice(&bytes);
+            assert_eq!(partial_word(&bytes), u64::from_le_bytes(buffer), "{length} bytes");
+        }
     }
 
     #[test]

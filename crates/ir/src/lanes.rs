@@ -97,6 +97,15 @@ impl Lanes {
         self.element().is_float()
     }
 
+    /// Integers of the same width.
+    pub fn as_int(self) -> Lanes {
+        match self {
+            Lanes::F32x4 => Lanes::I32x4,
+            Lanes::F64x2 => Lanes::I64x2,
+            int => int,
+        }
+    }
+
     /// Whether an intrinsic exists lane by lane.
     pub fn allows(self, op: Intrinsic) -> bool {
         use Intrinsic::*;

@@ -10,11 +10,13 @@
 //! The names are those that Julia prints. In high IR the note is an operation (`loopinfo`) in a block of the loop; `lower` puts the
 //! parts of the table on the loop's head, where low passes find them. Other parts (`julia.simdloop`) are for high passes.
 //!
+//! A pass leaves the second one where it has made long iterations.
+//!
 //! Hints do not change the rules: a loop that cannot be unrolled stays. A hint applies once, so a pass removes the note
 //! from the loop that remains.
 
 use brolga_ir::func::{MetaData, MetaItem};
-use brolga_ir::{Block, Func, Types};
+use brolga_ir::{Block, Context, Func, Types};
 
 const COUNT: &str = "llvm.loop.unroll.count";
 const DISABLE: &str = "llvm.loop.unroll.disable";
@@ -42,6 +44,11 @@ pub(crate) struct LoopNote {
 }
 
 impl LoopNote {
+    /// A note that forbids copies of iterations.
+    pub(crate) fn never_unrolled(cx: &Context) -> MetaData {
+        MetaData { items: vec![MetaItem::Name(cx.names.intern(DISABLE))] }
+    }
+
     /// The hint for the loop of a head.
     pub(crate) fn of(func: &Func, types: &Types, head: Block) -> LoopNote {
         let mut note = LoopNote { unroll: Unrolling::Any, vectorize: true };

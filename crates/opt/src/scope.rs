@@ -293,7 +293,8 @@ impl<'s, 'c> PassScope<'s, 'c> {
                 false => self.facts.drop_broken(pass.breaks),
             }
             self.check_size(func)?;
-        } else {
+        } else if is_begun {
+            // A step that was not taken says nothing about what its pass would have done.
             self.idle.push((pass, self.changes));
         }
         row.insts_after = if changed == Changed::Yes { self.size(func) } else { row.insts_before };
@@ -478,12 +479,13 @@ mod tests {
             step("changes again", &CHANGES, Visit::Always),
             step("without loops", &LOOKS, Visit::Loops),
             step("without what is requested", &LOOKS, Visit::Asks(|_| false)),
+            step("behind steps that were not taken", &LOOKS, Visit::Always),
         ];
         let (options, mut cx) = (Options::default(), Cx::default());
         let (report, _) = PassScope::run(&module, &mut func, &steps, &options, &mut cx).unwrap();
         let looked = |row: &&StepReport| row.counters.contains(&("looks", 1));
         let labels: Vec<&str> = report.steps.iter().filter(looked).map(|row| row.label).collect();
-        assert_eq!(labels, ["first", "changed"]);
+        assert_eq!(labels, ["first", "changed", "behind steps that were not taken"]);
         assert_eq!(report.steps.len(), steps.len());
     }
 }

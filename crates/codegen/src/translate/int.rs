@@ -55,10 +55,27 @@ impl Translation<'_> {
         self.define(inst, &[value])
     }
 
+    /// A product with 3, 5 or 9 as `x + (x << k)`: one addition with a shifted operand, where a product takes three cycles.
+    fn shifted_sum(&mut self, inst: Inst, x: Value) -> Option<Value> {
+        let factor = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v))?;
+        let ty = self.b.func.dfg.value_type(x);
+        let shift = [(3, 1), (5, 2), (9, 3)].into_iter().find(|&(known, _)| known == factor)?.1;
+        if ty != types::I32 && ty != types::I64 {
+            return None;
+        }
+        let shifted = self.b.ins().ishl_imm_u(x, shift);
+        Some(self.b.ins().iadd(x, shifted))
+    }
+
     fn int_binary(&mut self, inst: Inst, op: Intrinsic) -> Done {
         let (x, y) = (self.arg(inst, 0)?, self.arg(inst, 1)?);
         if !self.same_width(x, y) {
             return self.bad(inst);
+        }
+        if op == Intrinsic::MulInt
+            && let Some(sum) = self.shifted_sum(inst, x)
+        {
+            return self.define(inst, &[sum]);
         }
         let ins = self.b.ins();
         let value = match op {

@@ -6,11 +6,11 @@
 //! A shift whose count is not below the width gives zero, or the sign, as a scalar one does; the processor's own shifts
 //! differ in that, so only counts that are constants are free.
 
-use brolga_ir::Inst;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
+use brolga_ir::{Inst, Op};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{Endianness, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
 
 use super::{Done, TranslateError, Translation};
 
@@ -71,6 +71,9 @@ impl Translation<'_> {
 
     pub(super) fn insert_lane(&mut self, inst: Inst, lanes: Lanes, lane: u8) -> Done {
         let ty = lane_type(lanes);
+        if let Some(made) = self.moved_half(inst, lanes, lane)? {
+            return self.define(inst, &[made]);
+        }
         let (vector, value) = (self.vector_arg(inst, 0, ty)?, self.arg(inst, 1)?);
         if u32::from(lane) >= lanes.count() || self.b.func.dfg.value_type(value) != ty.lane_type() {
             return self.bad(inst);
@@ -85,11 +88,58 @@ impl Translation<'_> {
         self.define_vector(inst, made)
     }
 
+    /// A half of one vector that takes the place of a half of another: one shuffle, without a way through an integer register.
+    fn moved_half(&mut self, inst: Inst, lanes: Lanes, lane: u8) -> Result<Option<Value>, TranslateError> {
+        let moved = self.func.args(inst).get(1).and_then(|&v| self.func.def_inst(v));
+        let Some((moved, Op::ExtractLane(Lanes::I64x2, from @ 0..=1))) = moved.map(|i| (i, self.func.op(i)))
+        else {
+            return Ok(None);
+        };
+        if lanes != Lanes::I64x2 || lane > 1 {
+            return Ok(None);
+        }
+        let (kept, half) = (self.vector_arg(inst, 0, PLAIN)?, self.vector_arg(moved, 0, PLAIN)?);
+        let bytes = |first: u8| (first..first + 8).collect::<Vec<u8>>();
+        let (kept_half, moved_half) = (bytes(8 - 8 * lane), bytes(16 + 8 * from));
+        let order = if lane == 0 { [moved_half, kept_half] } else { [kept_half, moved_half] }.concat();
+        let order = self.b.func.dfg.immediates.push(order.into());
+        Ok(Some(self.b.ins().shuffle(kept, half, order)))
+    }
+
+    /// The vector whose high half the operand has as its low half.
+    fn high_half_of(&mut self, inst: Inst, ty: Type) -> Result<Option<Value>, TranslateError> {
+        let made = self.func.args(inst).first().and_then(|&v| self.func.def_inst(v));
+        let Some(made) = made.filter(|&i| self.func.op(i) == Op::InsertLane(Lanes::I64x2, 0)) else {
+            return Ok(None);
+        };
+        let moved = self.func.args(made).get(1).and_then(|&v| self.func.def_inst(v));
+        match moved.filter(|&i| self.func.op(i) == Op::ExtractLane(Lanes::I64x2, 1)) {
+            Some(moved) => self.vector_arg(moved, 0, ty).map(Some),
+            None => Ok(None),
+        }
+    }
+
     pub(super) fn lane_select(&mut self, inst: Inst) -> Done {
         let mask = self.vector_arg(inst, 0, PLAIN)?;
-        let (yes, no) = (self.vector_arg(inst, 1, PLAIN)?, self.vector_arg(inst, 2, PLAIN)?);
-        let made = self.b.ins().bitselect(mask, yes, no);
-        self.define(inst, &[made])
+        // Of a comparison whose type is left as it is, code generation knows that lanes are all ones or all zeros, and blends in one instruction.
+        let mask = self.compared(mask).unwrap_or(mask);
+        let ty = self.b.func.dfg.value_type(mask);
+        let (yes, no) = (self.vector_arg(inst, 1, ty)?, self.vector_arg(inst, 2, ty)?);
+        // The lesser of two words would be recognised, and has no instruction.
+        let made = match ty == types::I64X2 && self.isa.blends_words() {
+            true => self.b.ins().blendv(mask, yes, no),
+            false => self.b.ins().bitselect(mask, yes, no),
+        };
+        self.define_vector(inst, made)
+    }
+
+    /// The comparison of integers that a vector has the bits of.
+    fn compared(&self, vector: Value) -> Option<Value> {
+        let dfg = &self.b.func.dfg;
+        let made = |value: Value| dfg.value_def(value).inst().map(|made| (made, dfg.insts[made].opcode()));
+        let (cast, Opcode::Bitcast) = made(vector)? else { return None };
+        let of = *dfg.inst_args(cast).first()?;
+        matches!(made(of), Some((_, Opcode::Icmp))).then_some(of)
     }
 
     pub(super) fn lanes(&mut self, inst: Inst, op: Intrinsic, lanes: Lanes) -> Done {
@@ -103,6 +153,14 @@ impl Translation<'_> {
         let mut args = [None; 3];
         for (n, arg) in args.iter_mut().enumerate().take(self.func.args(inst).len()) {
             *arg = Some(self.vector_arg(inst, n, ty)?);
+        }
+        let widens = matches!(op, Intrinsic::SextInt | Intrinsic::ZextInt);
+        if widens && let Some(of) = self.high_half_of(inst, ty)? {
+            let made = match op {
+                Intrinsic::SextInt => self.b.ins().swiden_high(of),
+                _ => self.b.ins().uwiden_high(of),
+            };
+            return self.define_vector(inst, made);
         }
         let made = match args {
             [Some(x), None, None] if lanes.made_by(op) != lanes => self.lane_convert(op, lanes, x),

@@ -435,10 +435,10 @@ impl Lowering<'_> {
         Ok((0..dims).map(dim).collect())
     }
 
-    /// Emits a load of an array's first dimension.
-    pub(super) fn read_first_dim(&mut self, array: Value, elem: Type, dims: u32) {
+    /// Emits a load of a dimension of an array, counted from 1.
+    pub(super) fn read_dim(&mut self, array: Value, elem: Type, dims: u32, which: u32) {
         if let Ok(region) = self.dims_region(elem, dims) {
-            self.load_low(Addr::inside(array, 8, region), ARRAY_DIMS, LowType::I64);
+            self.load_low(Addr::inside(array, 8, region), ARRAY_DIMS + 8 * (which - 1), LowType::I64);
         }
     }
 

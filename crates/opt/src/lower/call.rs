@@ -208,6 +208,7 @@ impl Lowering<'_> {
         let call = self.emit(Op::CallSymbol(callee), &leaves, &results);
         self.calls = true;
         let ty = sig.result.ty;
+        self.note_array_result(call, ty);
         Ok(match leaves.first() {
             Some(&memory) if sig.result.is_memory() => Val::scalar(ty, memory),
             _ => Val { ty, leaves: self.out.results(call).collect() },

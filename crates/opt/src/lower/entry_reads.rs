@@ -1,4 +1,4 @@
-//! Reads at the entry of a function with loops, which prove to the loop passes that its parameters are arrays.
+//! Reads at the entry of a function with loops, and behind its calls, which prove to the loop passes that parameters and results are arrays.
 //!
 //! ```text
 //! f(a::Vector{Int64}, m::Sparse)          _1 = a, _2 and _3 = the vectors in m
@@ -7,6 +7,9 @@
 //!    %n = eq_int(_2, null)
 //!    %d = ifelse(%n, _1, _2)              the loads from the header of _2 use %d, which is an array, too,
 //!    load(%d; size)                       whether the field has a value or not
+//!
+//! %5 = invoke collect(…)::Vector{Int64}    a result is an array wherever it is known:
+//!      load(%5; size)                      behind a check in a loop its header may be loaded in front of the loop
 //! ```
 //!
 //! A vector in an immutable struct may be undefined, and each read of the field tests for that. So nothing before a loop proves that the vector
@@ -26,14 +29,15 @@ use brolga_ir::{Inst, Op, Type, Value};
 
 /// An array with its element type and dimensions.
 #[derive(Clone, Copy)]
-struct ArrayLeaf {
+pub(super) struct ArrayLeaf {
     value: Value,
     elem: Type,
     dims: u32,
 }
 
 impl Lowering<'_> {
-    /// Reads the first dimension of each array parameter at the entry, and of each array in a struct that is a parameter.
+    /// Reads the last dimension of each array parameter at the entry and of each array that a call returns, and the first of each array in a struct that is
+    /// a parameter. Behind the last one there is no other, so all of the header may be read where it was.
     pub(super) fn read_array_params(&mut self) {
         let src = self.src;
         let mut sure = Vec::new();
@@ -56,12 +60,25 @@ impl Lowering<'_> {
         self.before = first;
         self.place = first.map_or_else(Place::default, |i| self.out.place(i));
         for array in &sure {
-            self.read_first_dim(array.value, array.elem, array.dims);
+            self.read_dim(array.value, array.elem, array.dims, array.dims);
         }
         if let Some(other) = sure.first() {
             maybe_undefined.into_iter().for_each(|array| self.read_if_defined(array, other.value));
         }
+        for (call, array) in std::mem::take(&mut self.array_results) {
+            self.before = self.out.next_inst(call);
+            self.place = self.out.place(call);
+            self.read_dim(array.value, array.elem, array.dims, array.dims);
+        }
         self.before = None;
+    }
+
+    /// Notes a call that returns an array.
+    pub(super) fn note_array_result(&mut self, call: Inst, ty: Type) {
+        let parts = self.types.array_parts(ty).filter(|&(_, dims)| dims > 0);
+        if let (Some((elem, dims)), Some(value)) = (parts, self.out.result(call)) {
+            self.array_results.push((call, ArrayLeaf { value, elem, dims }));
+        }
     }
 
     fn read_if_defined(&mut self, array: ArrayLeaf, other: Value) {
@@ -71,7 +88,8 @@ impl Lowering<'_> {
         }
         let null = self.is_null(array.value);
         let defined = self.choose(null, other, array.value);
-        self.read_first_dim(defined, array.elem, array.dims);
+        // The other array may have one dimension only.
+        self.read_dim(defined, array.elem, array.dims, 1);
         for read in reads {
             self.out.args_mut(read)[0] = defined;
         }

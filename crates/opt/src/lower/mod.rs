@@ -301,6 +301,8 @@ struct Lowering<'a> {
     tests: Tests,
     /// Whether the function calls compiled code.
     calls: bool,
+    /// The calls that return arrays, in their order.
+    array_results: Vec<(Inst, entry_reads::ArrayLeaf)>,
     errors: Vec<LowerError>,
 }
 
@@ -337,6 +339,7 @@ impl<'a> Lowering<'a> {
             upsilons: FxHashMap::default(),
             tests: Tests::none(),
             calls: false,
+            array_results: Vec::new(),
             errors: Vec::new(),
         }
     }

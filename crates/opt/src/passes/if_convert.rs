@@ -228,7 +228,11 @@ fn cost_of(func: &Func, types: &Types, inst: Inst) -> Option<u32> {
     }
     match func.op(inst) {
         Op::Copy => Some(0),
-        Op::Intrinsic(Intrinsic::MulInt) => Some(3),
+        Op::Intrinsic(Intrinsic::MulInt) => {
+            // A product with these factors is one addition with an operand that is shifted, or a shift.
+            let is_sum = func.args(inst).iter().any(|&v| matches!(func.as_bits(v), Some(2..=5 | 8 | 9)));
+            Some(if is_sum { 1 } else { 3 })
+        }
         Op::Intrinsic(i) => is_short(i).then_some(1),
         Op::Builtin(Builtin::Ifelse) => Some(1),
         _ => None,

@@ -17,6 +17,7 @@
 //! | counters that differ by a constant in every iteration are one counter and sums | `indvars/shift.rs` |
 //! | a test for order, made before the step, gets a counter that is one step behind; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
 //! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
+//! | so does one of a sum over the counter, which then has a closed form | `indvars/sums.rs` |
 //!
 //! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
 //! number of iterations is; if the loop is left when the counter is equal to a bound; or if it counts by one up or down to a bound
@@ -27,10 +28,11 @@
 //! counters; replacing a counter that only serves the test.
 
 mod shift;
+mod sums;
 
 use crate::counted::{Counted, Relation, Shape, Signed, Test, Tested, recurrences, signed};
 use crate::facts::Fact;
-use crate::loop_copy::{rename_pred, retarget};
+use crate::loop_copy::{ins, rename_pred, retarget};
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::{Cfg, Loops, Use, Uses};
@@ -98,13 +100,17 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             if !cx.spend("tests") {
                 break;
             }
-            test_after_step(func, &counted);
+            test_after_step(func, cx.types(), &counted);
         }
         if loops.blocks(l).len() <= MAX_BLOCKS && loops.exits(cfg, l).count() == 1 {
             let (guarded, step) =
                 (counted.is_guarded(func, cfg, loops), counted.test.counter.const_step(func));
             let last = LastValues { counted, guarded, step, loops, uses };
             if !last.replace(func, cx, &undefined) {
+                break;
+            }
+            let sums = sums::Sums { counted, guarded, loops, uses, undefined: &undefined };
+            if !sums.replace(func, cx) {
                 break;
             }
         }
@@ -157,15 +163,15 @@ fn tests_before_step(func: &Func, counted: &Counted) -> bool {
     tested == Tested::This && relation == Relation::Differs && func.ty(counter.value) != Type::PTR
 }
 
-fn test_after_step(func: &mut Func, counted: &Counted) {
+fn test_after_step(func: &mut Func, types: &Types, counted: &Counted) {
     let Counted { shape, test } = *counted;
     let ty = func.ty(test.counter.value);
-    let add = Op::Intrinsic(Intrinsic::AddInt);
-    let bound = Cursor::new(func).before_terminator(shape.preheader).ins_value(
-        add,
-        &[test.bound, test.counter.step],
-        ty,
-    );
+    let constants = signed(func, test.bound).zip(test.counter.const_step(func));
+    let bound = match constants {
+        // The number of iterations shows.
+        Some((bound, step)) => func.bits(types, ty, bound.wrapping_add(step) as u128),
+        None => ins(func, shape.preheader, Intrinsic::AddInt, &[test.bound, test.counter.step], ty),
+    };
     let differ = Op::Intrinsic(Intrinsic::NeInt);
     let goes_on =
         Cursor::new(func).before(test.branch).ins_value(differ, &[test.counter.next, bound], Type::I8);

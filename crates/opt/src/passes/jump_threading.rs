@@ -71,6 +71,14 @@ pub(crate) fn may_find(func: &Func) -> bool {
     })
 }
 
+/// Whether a φ gets a constant truth value: a quicker look, wherever the branch stands.
+pub(crate) fn has_flags(func: &Func) -> bool {
+    func.blocks().flat_map(|block| head_phis(func, block)).any(|phi| {
+        let is_flag = func.result(phi).is_some_and(|v| matches!(func.ty(v), Type::I8 | Type::BOOL));
+        is_flag && func.args(phi).len() > 1 && func.args(phi).iter().any(|&v| func.as_bits(v).is_some())
+    })
+}
+
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (rpo, loops) = (cx.facts.rpo(), cx.facts.loops());
     let mut repair = Repair::default();

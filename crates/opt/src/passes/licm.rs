@@ -22,7 +22,8 @@
 //!
 //! A tracked value is a proven `Array` if it was allocated as one, or where an instruction that is executed before the preheader's end loads from its
 //! header, and a proven `Memory` where one loads its length. Then the words of every such object may be loaded: the address, the `Memory` and the first
-//! dimension of an array, the length and the address of a memory. So their loads leave a loop even from behind a check.
+//! dimension of an array, with the dimensions in front of one that is loaded; the length and the address of a memory. So their loads leave a loop even from
+//! behind a check.
 //!
 //! Blocks are visited in reverse postorder, so operands have moved before an instruction is visited, and chains move at once.
 //!
@@ -50,6 +51,9 @@ pub(crate) const PASS: Pass = Pass::new("licm", PassLevel::Low, run)
 
 /// Twice the registers of a processor: much of what is moved is itself only used by something else that moves.
 const MAX_HOISTED: u32 = 32;
+
+/// Where the header of an array has its first dimension.
+const FIRST_DIMENSION: i32 = 16;
 
 /// In a loop with more writers no load leaves that reads memory of a kind that is written.
 const MAX_WRITERS: usize = 48;
@@ -112,9 +116,12 @@ struct LoopFacts {
     /// By block: the outermost loop whose first iteration always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
     undefined: MaybeUndefined,
-    /// By object and kind: the blocks that load from its header.
-    proofs: FxHashMap<(Value, Kind), SmallVec<[Block; 4]>>,
+    /// By object and kind.
+    proofs: FxHashMap<(Value, Kind), Proofs>,
 }
+
+/// The blocks that load from the header of an object, each with the offset of the last word that is loaded.
+type Proofs = SmallVec<[(Block, i32); 4]>;
 
 /// Knowledge about an object from a load of its header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -200,8 +207,9 @@ impl LoopFacts {
             _ => return,
         };
         let blocks = self.proofs.entry((object, kind)).or_default();
-        if !blocks.contains(&block) {
-            blocks.push(block);
+        match blocks.iter_mut().find(|(known, _)| *known == block) {
+            Some((_, last)) => *last = (*last).max(access.offset),
+            None => blocks.push((block, access.offset)),
         }
     }
 
@@ -216,12 +224,16 @@ impl LoopFacts {
             return (0..=8 + 8 * i64::from(dims)).contains(&i64::from(access.offset));
         }
         let kind = match (access.region, access.offset) {
-            (Region::Header | Region::Size, 0 | 8 | 16) => Kind::Array,
+            (Region::Header | Region::Size, 0..) => Kind::Array,
             (Region::Length, 0) | (Region::Immutable, 8) => Kind::Memory,
             _ => return false,
         };
         let proofs = self.proofs.get(&(object, kind));
-        proofs.is_some_and(|blocks| blocks.iter().any(|&proof| tree.dominates(proof, block)))
+        // Every array has a first dimension, and all in front of one that it has.
+        let reaches = |last: i32| kind == Kind::Memory || access.offset <= last.max(FIRST_DIMENSION);
+        proofs.is_some_and(|blocks| {
+            blocks.iter().any(|&(proof, last)| reaches(last) && tree.dominates(proof, block))
+        })
     }
 
     /// Whether a loop may write where a load reads that would be the same in every iteration. The address does not change in the loop, so what is

@@ -30,7 +30,8 @@
 //! before the loop: if it goes down, or so far up that K steps might leave the range, `lim` is the least number, and every iteration goes through `s`, too.
 //!
 //! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Remainder loops of a split (`irce`,
-//! `unroll`) are recognised by their two edges in and left alone: they have few iterations.
+//! `unroll`) are recognised by their two edges in, other than those of a loop around them whose head leads into them, and left alone: they have few
+//! iterations.
 //!
 //! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
 //! inner loop of few but unknown iterations into the outer one.
@@ -182,7 +183,10 @@ fn strippable(
     let counted = Counted::of(func, cfg, loops, l)?;
     let test = &counted.test;
     let simple = loops.is_innermost(l) && !iteration.calls && !iteration.polls.is_empty();
-    let entered_once = cfg.preds(counted.shape.preheader).len() <= 1;
+    let preheader = counted.shape.preheader;
+    // The way back of the loop around it is no second way in.
+    let starts_outer = loops.loop_of(preheader).is_some_and(|outer| loops.header(outer) == preheader);
+    let entered_once = starts_outer || cfg.preds(preheader).len() <= 1;
     let counts = splittable_step(func, &counted).is_some() || unknown_step(func, &counted).is_some();
     let counts = counts && test.tested == Tested::Next;
     let Recurrence { start, step, .. } = test.counter;

@@ -23,6 +23,8 @@
 //! iteration to iteration is above the others of that loop, so that an iteration waits for one operation only. Leaves are joined from the lowest level on.
 //! Constants become one, which comes last in 64-bit sums and products, where an access absorbs it, and elsewhere first among the invariant leaves.
 //!
+//! A signed remainder by a power of two that is only compared with 0 becomes a bit operation: `rem(x, 2) == 0` asks for the lowest bit.
+//!
 //! A chain is rebuilt only if constants or leaves cancel or the sum of the levels of its operations falls, so ordered chains are unchanged.
 //! It has no more operations than before and stands in the place of its last one, so nothing is computed speculatively.
 //!
@@ -56,6 +58,15 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let mut next = func.first_inst(block);
         while let Some(root) = next {
             next = func.next_inst(root);
+            if let Some(mask) = users.mask_of_remainder(func, root) {
+                if !cx.spend("remainders that are only compared with 0") {
+                    break 'blocks;
+                }
+                let x = func.args(root)[0];
+                let mask = func.bits(cx.types(), func.ty(x), mask);
+                func.set_op(root, Op::Intrinsic(Intrinsic::AndInt), &[x, mask]);
+                continue;
+            }
             let Some(family) = Family::of(func, root) else { continue };
             values.apply_to(func, cx.context(), root);
             if users.continues(func, loops, family, root, block) {
@@ -105,6 +116,24 @@ impl Users {
     /// From now on the value is no inner result.
     fn keep(&mut self, value: Value) {
         self.0[value].several = true;
+    }
+
+    /// The bits below 2ᵏ, of a signed remainder by 2ᵏ whose only use asks whether it is 0: these bits say so for either sign.
+    fn mask_of_remainder(&self, func: &Func, inst: Inst) -> Option<u128> {
+        let (Op::Intrinsic(Intrinsic::SremInt), &[_, by]) = (func.op(inst), func.args(inst)) else {
+            return None;
+        };
+        let by = func.as_bits(by).filter(|bits| bits.count_ones() == 1)?;
+        let result = func.result(inst)?;
+        let User { inst: user, several } = self.0[result];
+        let user = user.expand().filter(|_| !several)?;
+        let asks = match (func.op(user), func.args(user)) {
+            (Op::Intrinsic(Intrinsic::EqInt | Intrinsic::NeInt), &[a, b]) => {
+                func.as_bits(if a == result { b } else { a }) == Some(0)
+            }
+            _ => false,
+        };
+        asks.then(|| by - 1)
     }
 
     /// Whether an operation is part of the chain of its only user.

@@ -13,6 +13,9 @@
 //! inside are copied for branches in these that only throw: that a field is defined is asked in front of all of them, once. The loops inside of a copied one are
 //! not visited. A loop is copied once for each run of the pass: for the branches out of it, or for the first branch in reverse postorder, which decides most.
 //!
+//! An innermost loop without such a branch is copied for a choice (`ifelse`) of an index by an invariant condition: a broadcast reads either the element of
+//! each iteration or always the first. Loops that `unroll-full` will write out are left alone.
+//!
 //! The condition must be defined: where the program branches on it, it is; in front of the loop it was not tested yet.
 //!
 //! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function.
@@ -24,11 +27,13 @@ use crate::loop_copy::{
     Escapes, Polls, copy_blocks, drop_pred, ins, is_copyable, jump_block, make_jump, rename_pred,
 };
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
+use crate::passes::unroll_full::is_written_out;
 use crate::ssa_repair::Repair;
 use crate::undefined::WhenAsked;
-use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo};
+use brolga_ir::analysis::{Cfg, Loop, Loops, Rpo, Use, Uses};
+use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::{Block, Func, Op, Type, Types, Value};
+use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 
 pub(crate) const PASS: Pass = Pass::new("unswitch", PassLevel::Low, run)
@@ -57,6 +62,10 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             continue;
         }
         let Some(shape) = Shape::of(cfg, loops, l) else { continue };
+        // Straight code has no invariant tests.
+        if is_written_out(func, cx.types(), cfg, loops, l) {
+            continue;
+        }
         let innermost = loops.is_innermost(l);
         let choices = || loops.blocks(l).iter().filter_map(|&b| Choice::at(func, loops, &undefined, l, b));
         let leaves = |choice: &Choice| choice.stays(loops, l).is_some() && (innermost || choice.throws(func));
@@ -64,7 +73,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if !innermost && exits.iter().all(|exit| loops.loop_of(exit.block) == Some(l)) {
             continue;
         }
-        let Some(first) = choices().next() else { continue };
+        let select = || Choice::select(func, loops, uses, &undefined, l).filter(|_| innermost);
+        let Some(first) = choices().next().or_else(select) else { continue };
         let limit = if exits.is_empty() { MAX_COPIED } else { MAX_COPIED_FOR_EXITS };
         // Of a single one both copies know which way it goes.
         let first = if let [Choice { rest: None, .. }] = exits[..] { exits.remove(0) } else { first };
@@ -120,7 +130,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             // Blocks outside were not copied.
             choose(func, copy.block(block), copy.block(stays), leaves);
         }
-        if exits.is_empty() {
+        if let Some(select) = first.select.filter(|_| exits.is_empty()) {
+            let (chosen, twin) = (func.args(select).to_vec(), func.result(select));
+            if let (&[_, yes, no], Some(value)) = (&chosen[..], twin) {
+                let copied = blocks.iter().map(|&b| copy.block(b));
+                use_instead(func, copied, copy.value(value), copy.value(yes));
+                use_instead(func, blocks.iter().copied(), value, no);
+            }
+        } else if exits.is_empty() {
             let Choice { block, targets: [then, other], .. } = first;
             choose(func, copy.block(block), copy.block(then), copy.block(other));
             choose(func, block, other, then);
@@ -141,6 +158,8 @@ struct Choice {
     targets: [Block; 2],
     /// The other part of the conjunction that the branch asks for.
     rest: Option<Value>,
+    /// The `ifelse` that chooses, if it is no branch.
+    select: Option<Inst>,
 }
 
 impl Choice {
@@ -155,13 +174,41 @@ impl Choice {
         };
         let targets = [a, b];
         if fixed(condition) {
-            return Some(Choice { block, condition, targets, rest: None });
+            return Some(Choice { block, condition, targets, rest: None, select: None });
         }
         let leaves_if_false = loops.contains(l, a) && !loops.contains(l, b);
         let and = func.def_inst(condition).filter(|_| leaves_if_false)?;
         let (Op::Intrinsic(Intrinsic::AndInt), &[x, y]) = (func.op(and), func.args(and)) else { return None };
         let (part, rest) = if fixed(x) { (x, y) } else { (y, x) };
-        fixed(part).then_some(Choice { block, condition: part, targets, rest: Some(rest) })
+        fixed(part).then_some(Choice { block, condition: part, targets, rest: Some(rest), select: None })
+    }
+
+    /// A choice between a value that changes and another, which nothing behind the loop uses: the index of a broadcast, which stays where an array
+    /// has one element.
+    fn select(func: &Func, loops: &Loops, uses: &Uses, undefined: &WhenAsked<'_>, l: Loop) -> Option<Choice> {
+        let insts =
+            loops.blocks(l).iter().flat_map(|&block| func.block_insts(block).map(move |i| (block, i)));
+        insts.filter(|&(_, inst)| func.op(inst) == Op::Builtin(Builtin::Ifelse)).find_map(|(block, inst)| {
+            let (&[condition, yes, no], value) = (func.args(inst), func.result(inst)?) else { return None };
+            let fixed = |v: Value| is_invariant(func, loops, l, v);
+            let defined = |v: Value| !undefined.get(func).has(func, v);
+            let inside = |one: &Use| func.inst_block(one.inst).is_some_and(|b| loops.contains(l, b));
+            let decides = fixed(condition) && func.as_const(condition).is_none() && fixed(yes) != fixed(no);
+            let usable = decides
+                && func.ty(value) == Type::I64
+                && [condition, yes, no].into_iter().all(defined)
+                && uses.of(value).iter().all(inside);
+            usable.then_some(Choice { block, condition, targets: [block; 2], rest: None, select: Some(inst) })
+        })
+    }
+}
+
+/// Replaces the uses of a value in some blocks.
+fn use_instead(func: &mut Func, blocks: impl Iterator<Item = Block>, value: Value, by: Value) {
+    for block in blocks {
+        for inst in func.block_insts(block).collect::<Vec<_>>() {
+            func.args_mut(inst).iter_mut().filter(|arg| **arg == value).for_each(|arg| *arg = by);
+        }
     }
 }
 

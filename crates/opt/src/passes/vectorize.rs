@@ -16,9 +16,19 @@
 //!
 //! **Which loops.** One block, one exit, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
 //! `irce` and `simplify-cfg` leave them. Every load and store advances by one element in each iteration, and all operations on their values exist
-//! in lanes (`brolga_ir::lanes`). Nothing may throw or call. A trip has as many iterations as the widest elements have lanes; narrower ones
-//! fill the low lanes of their vectors, from loads of fewer bytes, and conversions lead from one width to another. A counter may be an operand: in lanes
-//! it is its first value plus the distances of the iterations.
+//! in lanes (`brolga_ir::lanes`). Nothing may throw or call. A counter may be an operand: in lanes it is its first value plus the distances of the iterations.
+//! What is made of counters alone is in lanes if it is stored or added up, and stays as it is if it makes an address.
+//!
+//! **How long trips are.** A trip has at least as many iterations as the widest elements have lanes. A value is then one vector; narrower ones fill the low
+//! lanes of theirs, from loads of fewer bytes. It has up to eight times as many, where a value is several vectors: the test of the counter is shared by
+//! more work, reductions are carried in several vectors that do not wait for each other ([`plan::Plan::carried`]), and narrow elements fill their vectors.
+//! Limits are the known iterations, the number of instructions, and accesses that are a few elements apart. Conversions lead from one width to another in steps:
+//!
+//! ```text
+//! %b  16 bytes                        each step makes two vectors of one, of its low and its high half
+//! %b  16 bytes, which are summed up   each step adds the two up, so that one vector of 64-bit sums is left
+//! %i  two 64-bit integers as floats   sums with large exponents; processors without AVX-512 have no instruction
+//! ```
 //!
 //! **Correctness.** Lanes compute the values of iterations. Loads and stores keep their order within a trip; between the
 //! iterations of a trip, an access of a later iteration moves before one of an earlier iteration only if both are known not to overlap. Where
@@ -29,7 +39,7 @@
 //! The original loop does the remaining iterations; `loop_copy` explains why the order stays.
 //!
 //! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
-//! done: conditions that are branches, elements that are not neighbours, values computed from counters alone.
+//! done: conditions that are branches, elements that are not neighbours, vectors of 256 bits, which Cranelift does not have.
 
 mod emit;
 pub(crate) mod overlap;
@@ -72,7 +82,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         if !note.vectorize || counted.is_short(func, SHORTEST) || loops.exits(cfg, l).count() != 1 {
             continue;
         }
-        let Some(plan) = plan::Plan::of(func, cx.types(), loops, uses, cx.options.cpu, &counted) else {
+        let Some(mut plan) = plan::Plan::of(func, cx.types(), loops, uses, cx.options.cpu, &counted) else {
             continue;
         };
         let (undefined, aliases, cold) = analyses.get_or_insert_with(|| {
@@ -84,7 +94,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             continue;
         }
         let addresses = Addresses::of(func, loops, undefined, counted.shape);
-        let Some(checks) = overlap::checks(func, cx.types(), aliases, &addresses, &plan) else { continue };
+        let checks = loop {
+            match overlap::checks(func, cx.types(), aliases, &addresses, &plan) {
+                Some(checks) => break Some(checks),
+                None if plan.shorten() => {}
+                None => break None,
+            }
+        };
+        let Some(checks) = checks else { continue };
         let size = func.block_insts(counted.shape.header).count();
         if growth + size > MAX_GROWTH {
             continue;
@@ -94,7 +111,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         }
         growth += size;
         cx.count("checks", checks.len() as u64);
-        emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
+        let main = emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
+        if let Some(main) = main.filter(|_| plan.has_long_trips()) {
+            // A chain of trips would only share the vectors that this one has several of.
+            let note = func.add_meta(LoopNote::never_unrolled(cx.context()));
+            func.set_loop_note(main, Some(note));
+        }
     }
     if cx.changed() == Changed::Yes {
         let cfg = Cfg::compute(func);

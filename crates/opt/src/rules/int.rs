@@ -12,7 +12,7 @@ use Intrinsic::{
     AddInt, AddPtr, AndInt, AshrInt, CheckedSaddInt, CheckedSdivInt, CheckedSmulInt, CheckedSremInt,
     CheckedSsubInt, CheckedUaddInt, CheckedUdivInt, CheckedUmulInt, CheckedUremInt, CheckedUsubInt,
     FlipsignInt, LshrInt, MulInt, NegInt, NotInt, OrInt, SdivInt, ShlInt, SremInt, SubInt, SubPtr, UdivInt,
-    UremInt, XorInt,
+    UremInt, XorInt, ZextInt,
 };
 
 pub(super) fn simplify(site: &mut Site<'_>, op: Intrinsic) -> Option<Rewrite> {
@@ -59,6 +59,10 @@ fn binary(site: &mut Site<'_>, op: Intrinsic, x: Value, y: Value) -> Option<Rewr
         (AndInt, Some(c)) if c == all => return Some(Rewrite::Value(x)),
         // b & 1  →  b, of a truth value
         (AndInt, Some(1)) if super::compare::is_truth(site, x) => return Some(Rewrite::Value(x)),
+        // zext(b) & 1  →  zext(b), of a truth value
+        (AndInt, Some(1)) if site.unary_of(x, ZextInt).is_some_and(|b| super::compare::is_truth(site, b)) => {
+            return Some(Rewrite::Value(x));
+        }
         // x * 0, x & 0  →  0      x | ~0  →  ~0
         (MulInt | AndInt, Some(0)) => return Some(Rewrite::Value(y)),
         (OrInt, Some(c)) if c == all => return Some(Rewrite::Value(y)),

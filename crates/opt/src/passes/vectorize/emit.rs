@@ -17,10 +17,12 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
+use brolga_ir::op::Access;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+/// The head of the loop in lanes.
 pub(super) fn emit(
     func: &mut Func,
     types: &Types,
@@ -29,7 +31,7 @@ pub(super) fn emit(
     plan: &Plan,
     checks: &[(Walk, Walk)],
     repair: &mut Repair,
-) {
+) -> Option<Block> {
     let counted = plan.counted;
     let shape = counted.shape;
     let escapes = Escapes::of(func, loops, uses, shape.l);
@@ -51,7 +53,7 @@ pub(super) fn emit(
         }
     };
     let split = split_at(func, loops, &counted, limit, enter, 1);
-    let Some(copy) = split.iterations.first() else { return };
+    let copy = split.iterations.first()?;
     let main = copy.block(shape.header);
     let copies = body.into_iter().zip(func.block_insts(main)).collect();
     let before = plan.counters.iter().find_map(|r| {
@@ -59,7 +61,7 @@ pub(super) fn emit(
         func.phi_edges(phi).map(|(block, _)| block).find(|&b| b != main)
     });
     let after = func.successors(main).iter().copied().find(|&b| b != main);
-    let (Some(before), Some(after)) = (before, after) else { return };
+    let (before, after) = (before?, after?);
     let mut lanes =
         InLanes { func, types, plan, copy, copies, main, before, after, made: FxHashMap::default() };
     lanes.counters();
@@ -72,6 +74,7 @@ pub(super) fn emit(
     let seen =
         Copied { blocks: std::iter::once((shape.header, after)).collect(), values: copy.values.clone() };
     escapes.repair(&[seen], repair);
+    Some(main)
 }
 
 /// Whether all these walks are apart, as a truth value at the end of the preheader.
@@ -116,6 +119,9 @@ fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, iterations: V
     (low, ins(func, pre, Intrinsic::AddPtr, &[low, bytes], Type::PTR))
 }
 
+/// The vectors that hold a value in the iterations of a trip.
+type Parts = SmallVec<[Value; 4]>;
+
 /// The copy of the loop while it becomes vectors.
 struct InLanes<'a> {
     func: &'a mut Func,
@@ -127,8 +133,8 @@ struct InLanes<'a> {
     main: Block,
     before: Block,
     after: Block,
-    /// By value of the loop, or used in it: the vector.
-    made: FxHashMap<Value, Value>,
+    /// By value of the loop, or used in it: its vectors in a trip, in the order of the iterations.
+    made: FxHashMap<Value, Parts>,
 }
 
 impl InLanes<'_> {
@@ -168,20 +174,35 @@ impl InLanes<'_> {
             };
             let start = self.func.phi_edges(phi).find(|&(b, _)| b == self.before).map(|(_, v)| v);
             let Some(start) = start else { continue };
-            let (op, args) = match reduction.identity() {
-                Some(identity) => (
-                    Op::InsertLane(reduction.lanes, 0),
-                    vec![self.constant(reduction.lanes, identity), start],
-                ),
-                // The smaller or larger of a value and itself is that value.
-                None => (Op::Splat(reduction.lanes), vec![start]),
-            };
-            let mut at = Cursor::new(self.func);
-            let init = at.before_terminator(self.before).ins_value(op, &args, Type::V128);
-            let vector = self.func.make_inst(Op::Phi, &[init], &[self.before], &[Type::V128]);
-            self.func.set_place(vector, self.func.place(phi));
-            self.func.prepend_inst(vector, self.main);
-            self.made.extend(self.func.result(vector).map(|made| (value, made)));
+            let mut carried = Parts::new();
+            for n in 0..self.plan.carried(self.func, reduction) {
+                let mut at = Cursor::new(self.func);
+                let init = match reduction.identity() {
+                    Some(identity) => {
+                        let neutral = at.func.bits(self.types, Type::V128, reduction.lanes.splat(identity));
+                        at.before_terminator(self.before);
+                        match n {
+                            0 => at.ins_value(
+                                Op::InsertLane(reduction.lanes, 0),
+                                &[neutral, start],
+                                Type::V128,
+                            ),
+                            _ => neutral,
+                        }
+                    }
+                    // The smaller or larger of a value and itself is that value.
+                    None => at.before_terminator(self.before).ins_value(
+                        Op::Splat(reduction.lanes),
+                        &[start],
+                        Type::V128,
+                    ),
+                };
+                let vector = self.func.make_inst(Op::Phi, &[init], &[self.before], &[Type::V128]);
+                self.func.set_place(vector, self.func.place(phi));
+                self.func.prepend_inst(vector, self.main);
+                carried.extend(self.func.result(vector));
+            }
+            self.made.insert(value, carried);
         }
     }
 
@@ -189,41 +210,47 @@ impl InLanes<'_> {
         self.func.bits(self.types, Type::V128, lanes.splat(bits))
     }
 
-    /// A value in lanes: a vector, or what is the same in all iterations in each of them.
-    fn operand(&mut self, value: Value, lanes: Lanes) -> Value {
-        if let Some(&made) = self.made.get(&value) {
-            return made;
+    /// A value in lanes: vectors, or what is the same in all iterations in each of them.
+    fn operand(&mut self, value: Value, lanes: Lanes) -> Parts {
+        if let Some(made) = self.made.get(&value) {
+            return made.clone();
         }
-        if let Some(made) = self.counter(value, lanes) {
-            self.made.insert(value, made);
-            return made;
-        }
-        let made = match self.func.as_bits(value) {
-            Some(bits) => self.constant(lanes, bits),
-            None => Cursor::new(self.func).before_terminator(self.before).ins_value(
-                Op::Splat(lanes),
-                &[value],
-                Type::V128,
-            ),
+        let made = match self.counter(value, lanes) {
+            Some(made) => made,
+            None => {
+                let all = match self.func.as_bits(value) {
+                    Some(bits) => self.constant(lanes, bits),
+                    None => Cursor::new(self.func).before_terminator(self.before).ins_value(
+                        Op::Splat(lanes),
+                        &[value],
+                        Type::V128,
+                    ),
+                };
+                smallvec![all; self.plan.parts(lanes)]
+            }
         };
-        self.made.insert(value, made);
+        self.made.insert(value, made.clone());
         made
     }
 
     /// A counter in lanes: what it is in each iteration of the trip.
-    fn counter(&mut self, value: Value, lanes: Lanes) -> Option<Value> {
+    fn counter(&mut self, value: Value, lanes: Lanes) -> Option<Parts> {
         let r = self.plan.counters.iter().find(|r| r.value == value || r.next == value)?;
         let step = r.const_step(self.func)?;
         let ahead = i128::from(r.next == value);
         let mask = u128::MAX >> (128 - lanes.element().bits());
-        let distance = |n: u32| (step.wrapping_mul(i128::from(n) + ahead)).cast_unsigned() & mask;
-        let distances = (0..lanes.count()).fold(0, |all, n| lanes.insert(all, n, distance(n)));
-        let distances = self.func.bits(self.types, Type::V128, distances);
         let first = self.copy.value(r.value);
         let mut at = Cursor::new(self.func);
         at.at_first_insertion_point(self.main);
         let all = at.ins_value(Op::Splat(lanes), &[first], Type::V128);
-        Some(at.ins_value(Op::Lanes(Intrinsic::AddInt, lanes), &[all, distances], Type::V128))
+        let part = |n: usize| {
+            let before = n as i128 * i128::from(lanes.count()) + ahead;
+            let distance = |lane: u32| step.wrapping_mul(i128::from(lane) + before).cast_unsigned() & mask;
+            let distances = (0..lanes.count()).fold(0, |all, lane| lanes.insert(all, lane, distance(lane)));
+            let distances = at.func.bits(self.types, Type::V128, distances);
+            at.ins_value(Op::Lanes(Intrinsic::AddInt, lanes), &[all, distances], Type::V128)
+        };
+        Some((0..self.plan.parts(lanes)).map(part).collect())
     }
 
     /// The lanes of all iterations of a trip as one integer, if they are a part of a vector only.
@@ -235,84 +262,240 @@ impl InLanes<'_> {
         }
     }
 
+    /// An operation on vectors in front of an instruction.
+    fn ins(&mut self, before: Inst, op: Op, args: &[Value]) -> Value {
+        Cursor::new(self.func).before(before).ins_value(op, args, Type::V128)
+    }
+
+    /// The high half of a vector as the low half.
+    fn high(&mut self, before: Inst, vector: Value) -> Value {
+        let mut at = Cursor::new(self.func);
+        let high = at.before(before).ins_value(Op::ExtractLane(Lanes::I64x2, 1), &[vector], Type::I64);
+        self.ins(before, Op::InsertLane(Lanes::I64x2, 0), &[vector, high])
+    }
+
+    /// The low halves of two vectors.
+    fn joined(&mut self, before: Inst, low: Value, high: Value) -> Value {
+        let mut at = Cursor::new(self.func);
+        let half = at.before(before).ins_value(Op::ExtractLane(Lanes::I64x2, 0), &[high], Type::I64);
+        self.ins(before, Op::InsertLane(Lanes::I64x2, 1), &[low, half])
+    }
+
     /// Vectors in other lanes, in front of an instruction.
-    fn converted(&mut self, before: Inst, op: Intrinsic, from: Lanes, to: Lanes, mut vector: Value) -> Value {
+    fn converted(
+        &mut self,
+        before: Inst,
+        op: Intrinsic,
+        from: Lanes,
+        to: Lanes,
+        mut vectors: Parts,
+    ) -> Parts {
+        if (op, from) == (Intrinsic::Sitofp, Lanes::I64x2) {
+            return vectors.into_iter().map(|vector| self.float_of(before, vector)).collect();
+        }
         let mut at = from;
         while at != to && at.made_by(op) != at {
-            let mut cursor = Cursor::new(self.func);
-            vector = cursor.before(before).ins_value(Op::Lanes(op, at), &[vector], Type::V128);
-            at = at.made_by(op);
+            let next = at.made_by(op);
+            let step = Op::Lanes(op, at);
+            let mut made = Parts::new();
+            if next.count() < at.count() {
+                let many = self.plan.parts(next) > vectors.len();
+                for vector in vectors {
+                    made.push(self.ins(before, step, &[vector]));
+                    if many {
+                        let high = self.high(before, vector);
+                        made.push(self.ins(before, step, &[high]));
+                    }
+                }
+            } else {
+                for pair in vectors.chunks(2) {
+                    let low = self.ins(before, step, &[pair[0]]);
+                    made.push(match pair.get(1) {
+                        None => low,
+                        Some(&high) => {
+                            let high = self.ins(before, step, &[high]);
+                            self.joined(before, low, high)
+                        }
+                    });
+                }
+            }
+            (vectors, at) = (made, next);
         }
-        vector
+        vectors
+    }
+
+    /// Signed integers of 64 bits as floats. With x = high · 2³² + low, the bits of `low` behind the exponent of 2⁵² are 2⁵² + low, and those of `high`
+    /// with its sign turned behind that of 2⁸⁴ are 2⁸⁴ + 2⁶³ + high · 2³². Both are exact, and so is the second less 2⁸⁴ + 2⁶³ + 2⁵²; only the sum rounds.
+    fn float_of(&mut self, before: Inst, vector: Value) -> Value {
+        const LOW: u128 = 0x4330_0000_0000_0000;
+        const HIGH: u128 = 0x4530_0000_8000_0000;
+        const BOTH: u128 = 0x4530_0000_8010_0000;
+        let (int, float) = (Lanes::I64x2, Lanes::F64x2);
+        let mask = self.constant(int, 0xffff_ffff);
+        let [low, high, both] = [LOW, HIGH, BOTH].map(|bits| self.constant(int, bits));
+        let count = self.func.bits(self.types, Type::I64, 32);
+        let x = self.ins(before, Op::Lanes(Intrinsic::AndInt, int), &[vector, mask]);
+        let x = self.ins(before, Op::Lanes(Intrinsic::OrInt, int), &[x, low]);
+        let y = self.ins(before, Op::Lanes(Intrinsic::LshrInt, int), &[vector, count]);
+        let y = self.ins(before, Op::Lanes(Intrinsic::XorInt, int), &[y, high]);
+        let y = self.ins(before, Op::Lanes(Intrinsic::SubFloat, float), &[y, both]);
+        self.ins(before, Op::Lanes(Intrinsic::AddFloat, float), &[y, x])
+    }
+
+    /// A vector with the sums of what a narrow one holds, in lanes of the sum's width: each width has room for the sum of two of the one before.
+    fn widened_sum(&mut self, before: Inst, op: Intrinsic, from: Lanes, to: Lanes, vector: Value) -> Value {
+        let (mut at, mut sum) = (from, vector);
+        while at != to && at.made_by(op) != at {
+            let high = self.high(before, sum);
+            let halves = [sum, high].map(|half| self.ins(before, Op::Lanes(op, at), &[half]));
+            at = at.made_by(op);
+            sum = self.ins(before, Op::Lanes(Intrinsic::AddInt, at), &halves);
+        }
+        sum
+    }
+
+    /// A mask as numbers 0 and 1.
+    fn bits(&mut self, copy: Inst, from: Lanes, to: Lanes, masks: Parts) -> Parts {
+        let from = from.as_int();
+        let one_of = |lanes: &mut Self, at: Lanes, vectors: Parts| -> Parts {
+            let one = lanes.constant(at, 1);
+            let and = Op::Lanes(Intrinsic::AndInt, at);
+            vectors.into_iter().map(|mask| lanes.ins(copy, and, &[mask, one])).collect()
+        };
+        if to.count() < from.count() {
+            let ones = one_of(self, from, masks);
+            return self.converted(copy, Intrinsic::ZextInt, from, to, ones);
+        }
+        // Ones stay ones in any width.
+        let masks = self.converted(copy, Intrinsic::TruncInt, from, to, masks);
+        one_of(self, to, masks)
+    }
+
+    /// What becomes wider: the operation, the lanes before and behind, and the narrow vectors.
+    fn narrow(&mut self, copy: Inst, inst: Inst, vector: Vector) -> Option<(Intrinsic, Lanes, Lanes, Parts)> {
+        let of = *self.func.args(inst).first()?;
+        match vector {
+            Vector::Convert(op, from, to) => Some((op, from, to, self.operand(of, from))),
+            Vector::Bits(mask, to) => {
+                let from = mask.as_int();
+                let masks = self.operand(of, from);
+                Some((Intrinsic::ZextInt, from, to, self.bits(copy, from, from, masks)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The next values of a reduction: each of its vectors takes its share of what a trip adds.
+    fn reduce(&mut self, reduction: &Reduction, op: Intrinsic, copy: Inst) {
+        let value = self.func.result(reduction.phi);
+        let Some(mut carried) = value.and_then(|v| self.made.get(&v).cloned()) else { return };
+        let other = self.func.args(reduction.next).iter().copied().find(|&v| Some(v) != value);
+        let Some(other) = other else { return };
+        let widening = self.func.def_inst(other).filter(|inst| self.plan.summed.contains(inst));
+        let vector = widening.and_then(|inst| self.plan.vectors.iter().copied().find(|&(i, _)| i == inst));
+        let narrow = vector.and_then(|(inst, vector)| self.narrow(copy, inst, vector));
+        let addends = match narrow {
+            Some((op, from, to, vectors))
+                if vector.is_some_and(|(_, vector)| self.plan.added_up(vector).is_some()) =>
+            {
+                vectors.into_iter().map(|vector| self.widened_sum(copy, op, from, to, vector)).collect()
+            }
+            Some((op, from, to, vectors)) => self.converted(copy, op, from, to, vectors),
+            None => self.operand(other, reduction.lanes),
+        };
+        for (n, addend) in addends.into_iter().enumerate() {
+            let n = n % carried.len();
+            carried[n] = self.ins(copy, Op::Lanes(op, reduction.lanes), &[carried[n], addend]);
+        }
+        self.made.extend(self.func.result(reduction.next).map(|next| (next, carried)));
     }
 
     fn vector(&mut self, inst: Inst, vector: Vector) {
         let Some(&copy) = self.copies.get(&inst) else { return };
         let args = self.func.args(inst).to_vec();
-        let (op, operands) = match vector {
-            Vector::Load(lanes) => {
-                let (load, address) = (self.func.op(inst), self.func.args(copy).to_vec());
-                match self.part(lanes) {
-                    None => (load, address),
-                    Some(part) => {
-                        let ty = Type::low(part.element());
-                        let loaded = Cursor::new(self.func).before(copy).ins_value(load, &address, ty);
-                        let zero = self.constant(part, 0);
-                        (Op::InsertLane(part, 0), vec![zero, loaded])
-                    }
-                }
-            }
+        let reduction = self.plan.reductions.iter().find(|r| r.next == inst);
+        let made = match vector {
+            Vector::Load(lanes) => self.loads(copy, lanes),
             Vector::Store(lanes) => {
-                let mut value = self.operand(args[1], lanes);
-                if let Some(part) = self.part(lanes) {
-                    let (op, ty) = (Op::ExtractLane(part, 0), Type::low(part.element()));
-                    value = Cursor::new(self.func).before(copy).ins_value(op, &[value], ty);
-                }
-                (self.func.op(inst), vec![self.func.args(copy)[0], value])
+                let values = self.operand(args[1], lanes);
+                self.stores(copy, lanes, &values);
+                Parts::new()
             }
+            // The sum makes them.
+            Vector::Convert(..) | Vector::Bits(..) if self.plan.summed.contains(&inst) => Parts::new(),
             Vector::Convert(op, from, to) => {
-                let value = self.operand(args[0], from);
-                let made = self.converted(copy, op, from, to, value);
-                self.made.extend(self.func.result(inst).map(|value| (value, made)));
-                self.func.remove_inst(copy);
-                return;
+                let vectors = self.operand(args[0], from);
+                self.converted(copy, op, from, to, vectors)
             }
             Vector::Bits(from, to) => {
-                let mask = self.operand(args[0], from);
-                // Ones stay ones in any width.
-                let op = if to.count() < from.count() { Intrinsic::SextInt } else { Intrinsic::TruncInt };
-                let mask = self.converted(copy, op, int_lanes(from), to, mask);
-                let one = self.constant(to, 1);
-                (Op::Lanes(Intrinsic::AndInt, to), vec![mask, one])
+                let masks = self.operand(args[0], from);
+                self.bits(copy, from, to, masks)
+            }
+            Vector::Lanes(op, _) if let Some(reduction) = reduction => {
+                self.reduce(reduction, op, copy);
+                return;
             }
             Vector::Lanes(op, lanes) => {
                 let counts = usize::from(Lanes::shifts(op));
-                let data = args.len() - counts;
-                let mut operands: Vec<Value> = args[..data].iter().map(|&v| self.operand(v, lanes)).collect();
-                for &count in &args[data..] {
-                    operands.push(match self.func.as_bits(count) {
-                        // A count beyond 64 bits shifts as far as the largest.
-                        Some(bits) => self.func.bits(self.types, Type::I64, bits.min(u64::MAX.into())),
-                        None => count,
-                    });
-                }
-                (Op::Lanes(op, lanes), operands)
+                let (data, counts) = args.split_at(args.len() - counts);
+                let counts: Parts = counts.iter().map(|&count| self.shift_count(count)).collect();
+                self.lane_by_lane(copy, Op::Lanes(op, lanes), lanes, data, &counts)
             }
-            Vector::Select(lanes) => (Op::LaneSelect, args.iter().map(|&v| self.operand(v, lanes)).collect()),
+            Vector::Select(lanes) => self.lane_by_lane(copy, Op::LaneSelect, lanes, &args, &[]),
         };
-        let mut at = Cursor::new(self.func);
-        at.before(copy);
-        match vector {
-            Vector::Store(_) => {
-                at.ins(op, &operands, &[]);
-            }
-            _ => {
-                let made = at.ins_value(op, &operands, Type::V128);
-                self.made.extend(self.func.result(inst).map(|value| (value, made)));
+        if !made.is_empty() {
+            self.made.extend(self.func.result(inst).map(|value| (value, made)));
+        }
+        if reduction.is_none() {
+            self.func.remove_inst(copy);
+        }
+    }
+
+    /// An operation on each of the vectors of its operands; `same` are operands of all of them.
+    fn lane_by_lane(&mut self, copy: Inst, op: Op, lanes: Lanes, data: &[Value], same: &[Value]) -> Parts {
+        let data: SmallVec<[Parts; 3]> = data.iter().map(|&v| self.operand(v, lanes)).collect();
+        let parts = data.iter().map(|parts| parts.len()).min().unwrap_or(0);
+        let one = |n: usize| {
+            let args: Parts = data.iter().map(|parts| parts[n]).chain(same.iter().copied()).collect();
+            self.ins(copy, op, &args)
+        };
+        (0..parts).map(one).collect()
+    }
+
+    fn shift_count(&mut self, count: Value) -> Value {
+        match self.func.as_bits(count) {
+            // A count beyond 64 bits shifts as far as the largest.
+            Some(bits) => self.func.bits(self.types, Type::I64, bits.min(u64::MAX.into())),
+            None => count,
+        }
+    }
+
+    /// The loads of a trip, in front of the copy of the load.
+    fn loads(&mut self, copy: Inst, lanes: Lanes) -> Parts {
+        let (load, address) = (self.func.op(copy), self.func.args(copy).to_vec());
+        match self.part(lanes) {
+            None => (0..self.plan.parts(lanes)).map(|n| self.ins(copy, further(load, n), &address)).collect(),
+            Some(part) => {
+                let ty = Type::low(part.element());
+                let loaded = Cursor::new(self.func).before(copy).ins_value(load, &address, ty);
+                let zero = self.constant(part, 0);
+                smallvec![self.ins(copy, Op::InsertLane(part, 0), &[zero, loaded])]
             }
         }
-        if !self.plan.reductions.iter().any(|r| r.next == inst) {
-            self.func.remove_inst(copy);
+    }
+
+    /// The stores of a trip, in front of the copy of the store.
+    fn stores(&mut self, copy: Inst, lanes: Lanes, values: &[Value]) {
+        let (store, address) = (self.func.op(copy), self.func.args(copy)[0]);
+        let part = self.part(lanes);
+        for (n, &value) in values.iter().enumerate() {
+            let mut at = Cursor::new(self.func);
+            at.before(copy);
+            let value = match part {
+                None => value,
+                Some(part) => at.ins_value(Op::ExtractLane(part, 0), &[value], Type::low(part.element())),
+            };
+            at.ins(further(store, n), &[address, value], &[]);
         }
     }
 
@@ -324,17 +507,25 @@ impl InLanes<'_> {
             else {
                 continue;
             };
-            let made = |value: Option<Value>| value.and_then(|v| self.made.get(&v).copied());
-            let (head, end) = (made(self.func.result(reduction.phi)), made(self.func.result(reduction.next)));
-            let (Some(head), Some(end)) = (head.and_then(|v| self.func.def_inst(v)), end) else { continue };
-            self.func.add_phi_edge(head, self.main, end);
+            let made = |value: Option<Value>| value.and_then(|v| self.made.get(&v).cloned());
+            let (heads, ends) =
+                (made(self.func.result(reduction.phi)), made(self.func.result(reduction.next)));
+            let (Some(heads), Some(ends)) = (heads, ends) else { continue };
+            for (&head, &end) in heads.iter().zip(&ends) {
+                if let Some(head) = self.func.def_inst(head) {
+                    self.func.add_phi_edge(head, self.main, end);
+                }
+            }
             self.func.remove_inst(phi);
             self.func.remove_inst(next);
             let ty = Type::low(reduction.lanes.element());
             let mut at = Cursor::new(self.func);
             at.at_first_insertion_point(self.after);
+            let Some(all) = ends.into_iter().reduce(|a, b| vectors_together(&mut at, reduction, a, b)) else {
+                continue;
+            };
             let lane = |at: &mut Cursor<'_>, n: u32| {
-                at.ins_value(Op::ExtractLane(reduction.lanes, n as u8), &[end], ty)
+                at.ins_value(Op::ExtractLane(reduction.lanes, n as u8), &[all], ty)
             };
             let mut sum = lane(&mut at, 0);
             let last = reduction.lanes.count() - 1;
@@ -348,6 +539,33 @@ impl InLanes<'_> {
                 }
                 sum = at.ins_value(op, &args, ty);
             }
+        }
+    }
+}
+
+/// An access so many vectors behind another.
+fn further(op: Op, vectors: usize) -> Op {
+    let at = |access: Access| Access { offset: access.offset + 16 * vectors as i32, ..access };
+    match op {
+        Op::Load(access) => Op::Load(at(access)),
+        Op::Store(access) => Op::Store(at(access)),
+        op => op,
+    }
+}
+
+/// Puts two vectors of a reduction together, lane by lane.
+fn vectors_together(at: &mut Cursor<'_>, reduction: &Reduction, a: Value, b: Value) -> Value {
+    let lanes = reduction.lanes;
+    match reduction.how {
+        Combine::Op(op) => at.ins_value(Op::Lanes(op, lanes), &[a, b], Type::V128),
+        Combine::Choice { compare, other } => {
+            let as_now = |&v: &Value| if v == other { b } else { a };
+            let sides: Parts = at.func.args(compare).iter().map(as_now).collect();
+            let Op::Intrinsic(op) = at.func.op(compare) else { return a };
+            let mask = at.ins_value(Op::Lanes(op, lanes), &sides, Type::V128);
+            let chosen = at.func.args(reduction.next)[1..].iter().map(as_now);
+            let args: Parts = std::iter::once(mask).chain(chosen).collect();
+            at.ins_value(Op::LaneSelect, &args, Type::V128)
         }
     }
 }
@@ -370,14 +588,5 @@ fn put_together(
             let args = std::iter::once(cond).chain(chosen).collect();
             (Op::Builtin(Builtin::Ifelse), args)
         }
-    }
-}
-
-/// Integers of the same width.
-fn int_lanes(lanes: Lanes) -> Lanes {
-    match lanes {
-        Lanes::F32x4 => Lanes::I32x4,
-        Lanes::F64x2 => Lanes::I64x2,
-        int => int,
     }
 }

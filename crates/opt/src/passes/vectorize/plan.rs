@@ -23,6 +23,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MAX_BLOCK: usize = 200;
 /// Loops with more loads and stores are left alone: their pairs are looked at.
 pub(super) const MAX_ACCESSES: usize = 16;
+/// How many bytes of the widest elements a trip has at most: eight vectors, four where nothing is widened.
+const MAX_WIDE: u32 = 128;
+const MAX_PLAIN: u32 = 64;
+/// Up to this offset the accesses of a trip have one as well.
+const MAX_OFFSET: i32 = i32::MAX - MAX_WIDE as i32;
+/// How many instructions on vectors a trip has at most, unless it has the fewest iterations that there can be. More keep no execution unit busier, and
+/// make the rest behind the trips longer.
+const MAX_VECTORS: usize = 40;
+/// How many sums are carried beside each other: enough that none waits for the one before.
+const MAX_SUMS: usize = 4;
 
 /// A value that all iterations put together by one operation.
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +92,30 @@ pub(super) enum Vector {
     Bits(Lanes, Lanes),
 }
 
+impl Vector {
+    /// The lanes of the result, or of what is stored.
+    fn lanes(self) -> Lanes {
+        match self {
+            Vector::Load(lanes)
+            | Vector::Store(lanes)
+            | Vector::Lanes(_, lanes)
+            | Vector::Select(lanes)
+            | Vector::Convert(_, _, lanes)
+            | Vector::Bits(_, lanes) => lanes,
+        }
+    }
+}
+
 /// A loop that can be executed in lanes.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) counted: Counted,
     /// How many iterations make a trip.
     pub(super) iterations: usize,
+    /// How many there may be at least: as many as the widest elements have lanes.
+    fewest: usize,
+    /// Conversions to wider integers, or masks made to such, whose only use is a sum: they are added up while they are narrow.
+    pub(super) summed: FxHashSet<Inst>,
     /// The instructions that become vectors, in their order, without the φ.
     pub(super) vectors: Vec<(Inst, Vector)>,
     pub(super) reductions: Vec<Reduction>,
@@ -122,9 +150,11 @@ impl Plan {
             vectors: FxHashMap::default(),
             masks: FxHashSet::default(),
             counters: &counters,
+            data: FxHashSet::default(),
             widths: None,
             accesses: 0,
         };
+        search.find_data();
         let reductions = search.reductions(uses)?;
         let mut found = Vec::new();
         for inst in func.block_insts(shape.header).filter(|&i| func.op(i) != Op::Phi) {
@@ -139,15 +169,26 @@ impl Plan {
         // Lanes without an iteration would come into the result.
         let whole = |r: &Reduction| r.lanes.element().bytes() == wide;
         let reduced = reductions.iter().all(|r| settled(r) && whole(r));
-        if accesses == 0 || accesses > MAX_ACCESSES || !reduced {
+        if accesses == 0 && reductions.is_empty() || accesses > MAX_ACCESSES || !reduced {
             return None;
         }
-        let iterations = 16 / wide as usize;
+        let summed = found.iter().filter(|(inst, _)| is_summed(func, uses, &reductions, *inst));
+        let summed: FxHashSet<Inst> = summed.map(|&(inst, _)| inst).collect();
+        let fewest = 16 / wide as usize;
+        let known = counted.iterations(func);
+        let fits = |&n: &usize| {
+            let few = known.is_some_and(|known| known < 2 * n as u64)
+                || n > fewest && counted.is_short(func, 2 * n);
+            let count = found.iter().map(|(_, vector)| parts(n, vector.lanes())).sum::<usize>();
+            let bytes = n as u32 * wide;
+            let most = if n as u32 * narrow > 16 || wide == narrow { MAX_PLAIN } else { MAX_WIDE };
+            n == fewest && !few || bytes <= most && count <= MAX_VECTORS && !few
+        };
+        let iterations = (0..4).map(|doublings| fewest << doublings).take_while(fits).last()?;
         // Widening takes one operation for each doubling, and pays if they are fewer than the iterations.
         if (wide / narrow).ilog2() as usize >= iterations {
             return None;
         }
-        let few = counted.iterations(func).is_some_and(|n| n < 2 * iterations as u64);
         // Behind a trip only the counters' next values and the reductions are those of its last iteration.
         let stays = |inst: Inst| {
             let last =
@@ -155,9 +196,76 @@ impl Plan {
             let inside = |one: &Use| func.inst_block(one.inst) == Some(shape.header);
             func.results(inst).all(|v| last(v) || uses.of(v).iter().all(inside))
         };
-        let usable = !few && func.block_insts(shape.header).all(stays);
-        usable.then_some(Plan { counted: *counted, iterations, vectors: found, reductions, counters })
+        let usable = func.block_insts(shape.header).all(stays);
+        usable.then_some(Plan {
+            counted: *counted,
+            iterations,
+            fewest,
+            summed,
+            vectors: found,
+            reductions,
+            counters,
+        })
     }
+
+    /// Makes trips half as long; `false` if they would be too short.
+    pub(super) fn shorten(&mut self) -> bool {
+        let half = self.iterations / 2;
+        let shorter = half >= self.fewest;
+        if shorter {
+            self.iterations = half;
+        }
+        shorter
+    }
+
+    /// Whether a trip has several vectors of its widest values.
+    pub(super) fn has_long_trips(&self) -> bool {
+        self.iterations > self.fewest
+    }
+
+    /// How many vectors a value of these lanes takes in a trip.
+    pub(super) fn parts(&self, lanes: Lanes) -> usize {
+        parts(self.iterations, lanes)
+    }
+
+    /// The lanes before and behind a conversion whose full vectors are added up while they become wider.
+    pub(super) fn added_up(&self, vector: Vector) -> Option<(Lanes, Lanes)> {
+        let (from, to) = match vector {
+            Vector::Convert(_, from, to) => (from, to),
+            Vector::Bits(mask, to) => (mask.as_int(), to),
+            _ => return None,
+        };
+        (self.iterations as u32 >= from.count() && to.count() < from.count()).then_some((from, to))
+    }
+
+    /// How many values a reduction is carried in.
+    pub(super) fn carried(&self, func: &Func, reduction: &Reduction) -> usize {
+        let addend = |inst: &Inst| func.args(reduction.next).iter().any(|&v| func.def_inst(v) == Some(*inst));
+        let summed = self.vectors.iter().find(|(inst, _)| self.summed.contains(inst) && addend(inst));
+        let parts = match summed.and_then(|&(_, vector)| self.added_up(vector)) {
+            Some((from, _)) => self.parts(from),
+            None => self.parts(reduction.lanes),
+        };
+        match reduction.how {
+            Combine::Op(_) => parts.min(MAX_SUMS),
+            Combine::Choice { .. } => parts,
+        }
+    }
+}
+
+/// How many vectors so many elements take.
+fn parts(iterations: usize, lanes: Lanes) -> usize {
+    (iterations * lanes.element().bytes() as usize).div_ceil(16)
+}
+
+/// Whether an instruction makes integers wider for nothing but a sum.
+fn is_summed(func: &Func, uses: &Uses, reductions: &[Reduction], inst: Inst) -> bool {
+    let widens = matches!(func.op(inst), Op::Intrinsic(Intrinsic::SextInt | Intrinsic::ZextInt));
+    let sum = |r: &Reduction| {
+        let adds = matches!(r.how, Combine::Op(Intrinsic::AddInt));
+        adds && func.result(inst).is_some_and(|v| uses.of(v).iter().all(|one| one.inst == r.next))
+    };
+    widens && reductions.iter().any(sum)
 }
 
 struct Search<'a> {
@@ -169,6 +277,8 @@ struct Search<'a> {
     vectors: FxHashMap<Value, Lanes>,
     masks: FxHashSet<Value>,
     counters: &'a [Recurrence],
+    /// The instructions that stored values and reductions are made by; what is made of counters alone is in lanes if it is among them.
+    data: FxHashSet<Inst>,
     /// The bytes of the smallest and the largest element.
     widths: Option<(u32, u32)>,
     accesses: usize,
@@ -209,6 +319,26 @@ impl Search<'_> {
         Some(found)
     }
 
+    fn find_data(&mut self) {
+        let (func, shape) = (self.func, self.counted.shape);
+        let in_loop = |v: Value| func.def_inst(v).filter(|&i| func.inst_block(i) == Some(shape.header));
+        let stored =
+            func.block_insts(shape.header).filter_map(|inst| match (func.op(inst), func.args(inst)) {
+                (Op::Store(_), &[_, value, ..]) => Some(value),
+                _ => None,
+            });
+        let carried = head_phis(func, shape.header).filter_map(|phi| Some(shape.edges(func, phi)?.1));
+        let counts = |v: Value| self.counters.iter().any(|r| r.value == v || r.next == v);
+        let mut ahead: Vec<Value> = stored.chain(carried).collect();
+        while let Some(value) = ahead.pop() {
+            let Some(inst) = in_loop(value).filter(|_| !counts(value)) else { continue };
+            let ends = matches!(func.op(inst), Op::Phi | Op::Load(_));
+            if !ends && self.data.insert(inst) {
+                ahead.extend(func.args(inst));
+            }
+        }
+    }
+
     fn note(&mut self, lanes: Lanes) {
         let bytes = lanes.element().bytes();
         let (narrow, wide) = self.widths.unwrap_or((bytes, bytes));
@@ -229,9 +359,20 @@ impl Search<'_> {
                 || is_invariant(self.func, self.loops, self.counted.shape.l, value))
     }
 
+    /// The lanes of a value that is in lanes, or may be.
+    fn lanes_in(&mut self, value: Value) -> Option<Lanes> {
+        match self.vectors.get(&value) {
+            Some(&lanes) => Some(lanes),
+            None => self.lanes_of(self.func.ty(value)),
+        }
+    }
+
     /// The vector form of a conversion.
     fn conversion(&mut self, op: Intrinsic, of: Value, result: Value) -> Option<Vector> {
-        let from = *self.vectors.get(&of)?;
+        if !self.masks.contains(&of) && !self.is_data(of) {
+            return None;
+        }
+        let from = self.lanes_in(of)?;
         let to = self.lanes_of(self.func.ty(result))?;
         self.vectors.insert(result, to);
         if self.masks.contains(&of) {
@@ -246,7 +387,7 @@ impl Search<'_> {
         let func = self.func;
         let args = func.args(inst);
         match func.op(inst) {
-            Op::Load(_) => {
+            Op::Load(access) if access.offset <= MAX_OFFSET => {
                 self.accesses += 1;
                 let result = func.result(inst)?;
                 let lanes = self.lanes_of(func.ty(result))?;
@@ -256,7 +397,7 @@ impl Search<'_> {
                 self.vectors.insert(result, lanes);
                 return Some(Some(Vector::Load(lanes)));
             }
-            Op::Store(_) => {
+            Op::Store(access) if access.offset <= MAX_OFFSET => {
                 self.accesses += 1;
                 let lanes = self.lanes_of(func.ty(args[1]))?;
                 let data = self.is_data(args[1]) && !self.vectors.contains_key(&args[0]);
@@ -267,7 +408,11 @@ impl Search<'_> {
             }
             _ => {}
         }
-        if !args.iter().any(|v| self.vectors.contains_key(v)) {
+        let counts = |v: Value| self.counters.iter().any(|r| r.next == v);
+        let made_of_counters = self.data.contains(&inst)
+            && !func.result(inst).is_some_and(counts)
+            && !args.iter().all(|&v| is_invariant(func, self.loops, self.counted.shape.l, v));
+        if !made_of_counters && !args.iter().any(|v| self.vectors.contains_key(v)) {
             let effects = brolga_ir::effects::effects(func, types, inst);
             let pure = effects.may_be_hoisted() && effects.reads.is_empty();
             return pure.then_some(None);
@@ -278,7 +423,10 @@ impl Search<'_> {
                 self.conversion(op, args[0], result).map(Some)
             }
             Op::Intrinsic(op) => {
-                let of = args.iter().find_map(|v| self.vectors.get(v).copied())?;
+                let of = match args.iter().find_map(|v| self.vectors.get(v).copied()) {
+                    Some(of) => of,
+                    None => self.lanes_of(func.ty(*args.first()?))?,
+                };
                 // Without the processor's own operation a routine computes each lane.
                 let costly = op == Intrinsic::MulInt && of == Lanes::I64x2
                     || op == Intrinsic::FmaFloat && !self.cpu.fma;
@@ -350,6 +498,9 @@ fn combine(func: &Func, uses: &Uses, value: Value, next: Inst) -> Option<Combine
 
 /// How many widths lie between two divisions into lanes, each step a conversion that exists; `None` if there is no such way.
 fn steps(op: Intrinsic, from: Lanes, to: Lanes) -> Option<usize> {
+    if (op, from, to) == (Intrinsic::Sitofp, Lanes::I64x2, Lanes::F64x2) {
+        return Some(1);
+    }
     let mut at = from;
     for step in 0..=3 {
         if at == to {
