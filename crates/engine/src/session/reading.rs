@@ -236,7 +236,6 @@ impl Dylib {
     pub(super) fn settle_names(&self, definitions: &mut Definitions) -> Result<Vec<NameUse>, SessionError> {
         let (owners, dylib) = (&self.session.inner.owners, self.linking.id());
         self.note_order();
-        owners.sweep(self.session.context());
         loop {
             let uses = uses(&definitions.module, definitions.own);
             if owners.mean(dylib, &uses) {

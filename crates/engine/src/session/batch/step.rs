@@ -185,6 +185,7 @@ impl Step<'_, '_> {
         if inner.shared.jit.runtime().events().is_on() {
             self.invalidated = log.iter().cloned().map(Invalidated::from).collect();
         }
+        inner.owners.sweep(&inner.cx);
         inner.owners.note(dylib.linking.id(), &batch.uses);
         let is_defined = |label: Label| dylib.session.linking().is_defined(label);
         let mut homes = lock(&inner.homes);
