@@ -357,7 +357,7 @@ fn faults_are_found_where_they_are() {
         (body("1 ─ %1 = Base.add_int(1, 300)::Int8\n└── return %1"), "2 literal"),
         ("const s::String = \"\\xff\"\n".to_owned() + &body("1 ─ return 1"), "1 literal"),
         (body("1 ─ %1 = Base.llvmcall(x)::Int64\n└── return %1"), "2 unsupported"),
-        (body("1 ─ %1 = Base.cglobal(:x)::Ptr{Nothing}\n└── return %1"), "2 unsupported"),
+        (body("1 ─ %1 = Base.cglobal(x, Nothing)::Ptr{Nothing}\n└── return %1"), "2 unsupported"),
         (body("1 ─ %1 = $(Expr(:copyast, :($(QuoteNode(:(a = 1))))))::Any\n└── return %1"), "2 unsupported"),
         (
             body(

@@ -37,6 +37,12 @@ pub(super) fn integer_type(types: &Types, level: Level, wanted: Option<Type>) ->
     }
 }
 
+/// The signed integers among the members of a type. If there are several, the other operands of a φ of the type decide which one a decimal integer is.
+pub(super) fn signed_members(types: &Types, ty: Type) -> Vec<Type> {
+    let is_signed = |ty: &Type| matches!(types.primitive(*ty), Some((_, PrimitiveRepr::Signed)));
+    types.members(&ty).iter().copied().filter(is_signed).collect()
+}
+
 /// An operation with what is known of its operands.
 pub(super) struct Site<'a> {
     /// The types.

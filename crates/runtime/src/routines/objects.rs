@@ -528,6 +528,8 @@ mod tests {
                 let missing = "MethodError: no method matching f(::Int64, ::Float64)";
                 assert_eq!(apply(&[f, one, half]), Err(missing.into()));
             }
+            // Another call may have its line.
+            assert_eq!(apply(&[f, half, one]), Ok(half));
             assert!(thread.dispatch().has_line(&[f, half, one]));
             assert!(!thread.dispatch().has_line(&[f, one, half]), "no method");
             drop(methods);

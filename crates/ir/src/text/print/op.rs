@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Write};
 
-use super::super::wanted::{Site, integer_type};
+use super::super::wanted::{Site, integer_type, signed_members};
 use super::func::FuncText;
 use super::value::{is_plain, name_text};
 use crate::builtin::Builtin;
@@ -256,6 +256,14 @@ impl FuncText<'_> {
         let Some(&value) = self.func.args(inst).get(index) else { return w.write_str("?") };
         if !self.is_plain(value) {
             return self.value(w, value, None);
+        }
+        if let (Op::Phi, true, Some(result)) = (self.func.op(inst), self.is_high(), self.func.result(inst)) {
+            let widths = signed_members(&self.cx.types, self.func.ty(result));
+            if widths.len() > 1 {
+                // Any other width makes the text say the type.
+                let other = widths.into_iter().find(|ty| *ty != self.func.ty(value));
+                return self.value(w, value, other);
+            }
         }
         let wanted = match self.wanted_of_plain(inst, index) {
             wanted if self.says_type(value, wanted) => wanted,

@@ -264,19 +264,18 @@ impl<'a> Body<'_, 'a> {
         self.count_operands(&Intrinsic::Cglobal, Arity::between(1, 2), args.len(), at)?;
         let (target, result) = (args[0], results.first().copied().unwrap_or(Type::ANY));
         if let (Some(of), Level::High) = (args.get(1), self.func.level) {
-            let Some(of) = self.new_type(of)? else {
-                let why = "the types of addresses are known before the program runs";
-                return self.refuse_late(inst, "`cglobal` to a type that is computed".to_owned(), why, at);
-            };
-            if self.r.cx.types.pointee(result) != Some(of) {
-                let display = |ty| self.r.cx.types.display(ty).to_string();
-                let (named, row) = (format!("Ptr{{{}}}", display(of)), display(result));
-                return self.r.fail(ResolveError::ConversionTarget { named, row }, args[1].span);
+            let of = if self.r.looks_like_type(of) { self.new_type(of)? } else { None };
+            if of.is_none_or(|of| self.r.cx.types.pointee(result) != Some(of)) {
+                let what = "`cglobal` with another type than its row points to".to_owned();
+                return self.refuse_late(inst, what, "the row says what the address is used for", at);
             }
         }
         if let Some(name) = self.r.foreign_name(target)? {
             self.func.set_op(inst, Op::CGlobal(name), &[]);
             return Some(());
+        }
+        if !matches!(unquote(target).kind, ExprKind::Ssa(..) | ExprKind::Slot(..) | ExprKind::Name(_)) {
+            return self.computed_c_name(inst, at);
         }
         let address = self.operand(target)?;
         match self.func.ty(address) {
@@ -284,12 +283,14 @@ impl<'a> Body<'_, 'a> {
             ty if self.r.cx.types.pointee(ty).is_some() => {
                 self.func.set_op(inst, Op::Intrinsic(Intrinsic::Bitcast), &[address]);
             }
-            _ => {
-                let why = "the names of C functions and variables are known before the program runs";
-                return self.refuse_late(inst, "`cglobal` of a name that is computed".to_owned(), why, at);
-            }
+            _ => return self.computed_c_name(inst, at),
         }
         Some(())
+    }
+
+    fn computed_c_name(&mut self, inst: Inst, at: Span) -> Option<()> {
+        let why = "the names of C functions and variables are known before the program runs";
+        self.refuse_late(inst, "`cglobal` of a name that is computed".to_owned(), why, at)
     }
 
     /// `name, result, svec(argument types), required, convention, arguments…, roots…`.

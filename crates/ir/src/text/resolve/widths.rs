@@ -14,6 +14,7 @@
 //! `Bool` φ of the block that goes with it decides: Julia splits a value of a union into the value and a flag.
 
 use super::super::ast::{Expr, ExprKind, Literal, Row};
+use super::super::wanted::signed_members;
 use super::body::Body;
 use super::last_name;
 use super::spelling::is_plain;
@@ -21,15 +22,9 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::entity::{Block, Inst, Value};
 use crate::op::Op;
-use crate::types::{PrimitiveRepr, Type};
+use crate::types::Type;
 
 impl<'a> Body<'_, 'a> {
-    fn signed_members(&self, ty: Type) -> Vec<Type> {
-        let types = &self.r.cx.types;
-        let is_signed = |ty: &Type| matches!(types.primitive(*ty), Some((_, PrimitiveRepr::Signed)));
-        types.members(&ty).iter().copied().filter(is_signed).collect()
-    }
-
     /// Gives the decimal integers among the operands of a φ their types, see the file's header.
     pub(super) fn width_of_literals(
         &mut self,
@@ -39,7 +34,7 @@ impl<'a> Body<'_, 'a> {
         blocks: &[Block],
     ) -> Option<()> {
         let Some(result) = self.func.result(phi) else { return Some(()) };
-        let members = self.signed_members(self.func.ty(result));
+        let members = signed_members(&self.r.cx.types, self.func.ty(result));
         if members.len() < 2 || !exprs.iter().any(|expr| is_plain(expr)) {
             return Some(());
         }
@@ -125,7 +120,7 @@ impl<'a> Body<'_, 'a> {
             _ => None,
         };
         if let Some(&written) = written
-            && !self.signed_members(self.func.ty(written)).is_empty()
+            && !signed_members(&self.r.cx.types, self.func.ty(written)).is_empty()
         {
             self.func.set_result_type(result, self.func.ty(written));
         }
