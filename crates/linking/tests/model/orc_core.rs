@@ -137,7 +137,7 @@ fn c09_a_lost_initialiser_symbol_is_no_initialiser() {
     let (session, main) = in_place();
     let (foo, init) = (session.intern("foo"), session.intern("init"));
     let mut lazy = Never::new(&[(foo, E), (init, weak_flag() | SIDE)]);
-    lazy.initializer = Some(init.into());
+    lazy.initializer = Some(init);
     let lost = Arc::clone(&lazy.lost);
     main.define(lazy.unit()).expect("defined");
     main.remove([init]).expect("removed");
