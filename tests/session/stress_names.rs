@@ -241,7 +241,7 @@ fn nine_threads_for_long() {
     assert!(last.mappings <= first.mappings + 32, "mappings grow: {seen:?}");
 }
 
-/// Tables drop what is gone when they have doubled, so the least of several measurements counts.
+/// Tables drop what is gone when they have doubled, so the least of several measurements counts, and a megabyte is within what they vary by. A name that stays takes some three hundred bytes.
 #[test]
 #[ignore = "measures the whole process, so it runs alone"]
 fn no_operation_leaves_anything() {
@@ -265,5 +265,5 @@ fn no_operation_leaves_anything() {
         grown.push((last - first) / 12_000);
     }
     println!("bytes that a step of each thread leaves: {grown:?}");
-    assert!(grown.iter().all(|bytes| *bytes < 64), "{grown:?}");
+    assert!(grown.iter().all(|bytes| *bytes < 200), "{grown:?}");
 }
