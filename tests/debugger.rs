@@ -310,7 +310,7 @@ fn gdb_prints_no_wrong_values_of_optimised_code() {
     for (name, right) in names.iter().zip([3, 9, 1, 4]) {
         let prompt = format!("<{name}>");
         let shown = text.lines().find_map(|line| line.strip_prefix(&prompt));
-        // One that is not kept anywhere is no symbol there.
+        // gdb has no symbol for a variable that is not kept anywhere.
         let is_right = |shown: &str| ["", "<optimized out>", &right.to_string()].contains(&shown.trim());
         assert!(shown.is_some_and(is_right), "{name} is {right} in:\n{text}");
     }

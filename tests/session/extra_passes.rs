@@ -35,6 +35,18 @@ static BREAKS: Pass = Pass::new("breaks", PassLevel::High, |func, cx| {
     cx.changed()
 });
 
+/// Says that it changed nothing.
+static HIDES: Pass = Pass::new("hides", PassLevel::High, |func, cx| {
+    let _ = (BREAKS.run)(func, cx);
+    Changed::No
+});
+
+/// Returns another type.
+static RETYPES: Pass = Pass::new("retypes", PassLevel::High, |func, _| {
+    func.sig.results = vec![Type::INT8];
+    Changed::Yes
+});
+
 static PANICS: Pass = Pass::new("panics", PassLevel::Both, |_, _| panic!("a pass of the embedder"));
 
 const TEXT: &str = "function inner(x::Int64)::Int64\n1 ─ %1 = Base.mul_int(x, 10)::Int64\n└──      return %1\nend\n\
@@ -72,7 +84,7 @@ fn a_pass_runs_on_what_is_compiled_at_each_level_and_of_each_kind() {
 
 #[test]
 fn what_a_pass_breaks_is_an_error_with_its_name() {
-    for (pass, text) in [(&BREAKS, "breaks"), (&PANICS, "panics")] {
+    for (pass, text) in [(&BREAKS, "breaks"), (&HIDES, "hides"), (&RETYPES, "retypes"), (&PANICS, "panics")] {
         let (_session, main) = main_of(OptLevel::O2, ExtraPass::new(pass, Level::High));
         main.define(main.read("f.jlir", TEXT.as_bytes()).unwrap()).unwrap();
         let error = main.function("outer").unwrap_err();

@@ -69,7 +69,7 @@ typedef uint32_t BrolgaCode;
 #endif // __cplusplus
 
 /*
- What becomes of code that uses what is removed.
+ The fate of code that uses a removed definition.
  */
 enum BrolgaDependants
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -110,15 +110,15 @@ enum BrolgaExports
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /*
-     All of them; no names are given.
+     All names; the list is empty.
      */
     BROLGA_EXPORTS_ALL = 0,
     /*
-     Those that are given.
+     The listed names.
      */
     BROLGA_EXPORTS_ONLY = 1,
     /*
-     All but those that are given.
+     All names but the listed ones.
      */
     BROLGA_EXPORTS_EXCEPT = 2,
 };
@@ -131,7 +131,7 @@ typedef uint32_t BrolgaExports;
 #endif // __cplusplus
 
 /*
- What has happened to a symbol.
+ An event of a symbol.
  */
 enum BrolgaHappened
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -450,12 +450,12 @@ typedef struct BrolgaProgram BrolgaProgram;
 typedef struct BrolgaPromised BrolgaPromised;
 
 /*
- A look-up that is under way.
+ A pending look-up.
  */
 typedef struct BrolgaRequest BrolgaRequest;
 
 /*
- The obligation to give C symbols their addresses. It is ended by `brolga_responsibility_emit` or `brolga_responsibility_fail`, which free it.
+ The obligation to define the addresses of C symbols. It ends by `brolga_responsibility_emit` or `brolga_responsibility_fail`, which free it.
  */
 typedef struct BrolgaResponsibility BrolgaResponsibility;
 
@@ -509,7 +509,7 @@ typedef bool (*BrolgaAcceptFn)(void *data,
                                const char *name);
 
 /*
- Frees the data that was given along with a function of C, when nothing can call that any more.
+ Frees the data of a function of C when nothing can call the function any more.
  */
 typedef void (*BrolgaFreeFn)(void *data);
 
@@ -587,7 +587,7 @@ typedef struct {
 
 /*
  Defines what a look-up misses: `missing` belongs to the function, which answers it now, or keeps it and answers it later, on any thread. `dylib` is the one to which the generator was added, and
- lent for the call: object files or functions that are defined in it are found as well as what `brolga_missing_define` gives an address. Several threads may call it at the same time.
+ lent for the call: object files or functions that are defined in it are found, as are the symbols that `brolga_missing_define` defines. Several threads may call it at the same time.
  */
 typedef void (*BrolgaGenerateFn)(void *data,
                                  const BrolgaDylib *dylib,
@@ -618,7 +618,7 @@ typedef void (*BrolgaMaterializeFn)(void *data,
                                     BrolgaResponsibility *responsibility);
 
 /*
- Keeps a promise: gives the program by `brolga_promised_keep` and returns null, or returns an error, which belongs to the library afterwards. Called once at most, on any thread.
+ Keeps a promise: passes the program to `brolga_promised_keep` and returns null, or returns an error, which belongs to the library afterwards. It is called at most once, on any thread.
  */
 typedef BrolgaError *(*BrolgaMakeFn)(void *data,
                                      const BrolgaPromised *promised);
@@ -650,7 +650,7 @@ typedef struct {
      */
     uint32_t happened;
     /*
-     Whether it concerns a part of the symbol, such as the body of a function behind its entry.
+     Whether it concerns a part of the symbol, such as the body of a function.
      */
     bool is_part;
 } BrolgaEvent;
@@ -684,7 +684,7 @@ typedef struct {
      */
     bool is_weak;
     /*
-     Whether it is an address that was given, and not code of the session.
+     Whether the host defined its address, and the session has no code of it.
      */
     bool is_absolute;
 } BrolgaSymbol;
@@ -847,7 +847,7 @@ BrolgaError *brolga_dylib_redefine(const BrolgaDylib *dylib,
 
 /*
  Reads a program in the text form, of `length` bytes, for a dylib, in which `brolga_definitions_define` defines it. The caller frees the definitions with
- `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked for when the call is reached.
+ `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked up when the call is reached.
 
  # Safety
 
@@ -1020,7 +1020,7 @@ BROLGA_CHECKED
 BrolgaError *brolga_dylib_update(const BrolgaDylib *dylib);
 
 /*
- Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run. The error tells that it is not open, or what
+ Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run. The error says that it is not open, or what
  finalisers threw; it is closed then.
  */
 BROLGA_CHECKED
@@ -1482,7 +1482,7 @@ void brolga_request_free(BrolgaRequest *request);
 
 /*
  Asks for a function, as `brolga_dylib_function`, and has `answer` called with it, or with the error, once; not if this is an error itself. In a session without threads of its own that is done by
- this call, or by whoever makes the last thing that is missing. The session stays until the answer.
+ this call, or on the thread that makes the last missing symbol. The session stays until the answer.
 
  # Safety
 
@@ -1495,7 +1495,7 @@ BrolgaError *brolga_dylib_request_then(const BrolgaDylib *dylib,
                                        void *data);
 
 /*
- Promises C symbols, all or none: `materialize` gives them their addresses when something needs one of them first. `data` is handed to `materialize`, and to `free`, if that is not null, when it is not called
+ Promises C symbols, all or none: `materialize` defines their addresses when one of them is first needed. `data` is handed to `materialize`, and to `free`, if that is not null, when it is not called
  any more, also when this fails. Needs open doors.
 
  # Safety
@@ -1764,7 +1764,7 @@ BROLGA_CHECKED
 BrolgaError *brolga_options_allow_doors(BrolgaOptions *options);
 
 /*
- Promises functions, all or none: `make` gives their program when one of them is needed first. They are lazy. `headers` are as for `brolga_dylib_define_host`. `data` is handed to `make`, and to `free`,
+ Promises functions, all or none: `make` makes their program when one of them is first needed. They are lazy. `headers` are as for `brolga_dylib_define_host`. `data` is handed to `make`, and to `free`,
  if that is not null, when it is not called any more, also when this fails.
 
  # Safety

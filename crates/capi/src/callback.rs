@@ -1,11 +1,11 @@
-//! Data that C gives along with a function of its own.
+//! Data that C passes with a function of its own.
 //!
-//! The data is this library's from the call on that gives it. `free` is called with it once: when nothing can call the function any more, or at once if the call fails.
-//! Data that has a handle of its session keeps the session until that is ended, or what the function was given for is removed.
+//! The data belongs to this library from the call that passes it. `free` is called with it once: when nothing can call the function any more, or at once if the call fails.
+//! Data that has a handle of its session keeps the session until that is ended, or until what the function serves is removed.
 
 use std::ffi::c_void;
 
-/// Frees the data that was given along with a function of C, when nothing can call that any more.
+/// Frees the data of a function of C when nothing can call the function any more.
 pub type BrolgaFreeFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
 
 /// Data of C, and how it is freed.
@@ -26,7 +26,7 @@ impl Data {
         Data { data, free }
     }
 
-    /// What the functions get.
+    /// The argument of the functions.
     pub(crate) fn pointer(&self) -> *mut c_void {
         self.data
     }
@@ -35,7 +35,7 @@ impl Data {
 impl Drop for Data {
     fn drop(&mut self) {
         if let Some(free) = self.free {
-            // SAFETY: the function and its data were given together, and `free` may be called on any thread, by the contract. The owner of this value called with
+            // SAFETY: the function and its data were passed together, and `free` may be called on any thread, by the contract. The owner of this value called with
             // the data, and is gone.
             unsafe { free(self.data) };
         }

@@ -96,7 +96,7 @@ fn in_mode(definitions: Definitions, mode: BrolgaMode) -> Definitions {
     }
 }
 
-/// What a redefinition does not reach, in words.
+/// The callers that a redefinition does not reach, as text.
 pub(crate) fn told(redefined: &Redefined) -> String {
     let retyped = redefined.retyped.iter().map(ToString::to_string);
     let kept = redefined.kept.iter().map(|name| format!("{name} keeps what it has inlined"));
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn brolga_dylib_redefine(
 }
 
 /// Reads a program in the text form, of `length` bytes, for a dylib, in which `brolga_definitions_define` defines it. The caller frees the definitions with
-/// `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked for when the call is reached.
+/// `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked up when the call is reached.
 ///
 /// # Safety
 ///

@@ -4,7 +4,7 @@ use brolga::session::linking::Dependants;
 
 use crate::error::{BrolgaCode, BrolgaError};
 
-/// What becomes of code that uses what is removed.
+/// The fate of code that uses a removed definition.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BrolgaDependants {

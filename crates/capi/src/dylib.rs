@@ -161,7 +161,7 @@ pub extern "C" fn brolga_dylib_update(dylib: Option<&BrolgaDylib>) -> Option<Box
     fenced(|| Ok(given(dylib, "dylib")?.dylib.update()?))
 }
 
-/// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run. The error tells that it is not open, or what
+/// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run. The error says that it is not open, or what
 /// finalisers threw; it is closed then.
 #[unsafe(no_mangle)]
 #[must_use]

@@ -16,11 +16,11 @@ use crate::text::{c_text, names};
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BrolgaExports {
-    /// All of them; no names are given.
+    /// All names; the list is empty.
     All = 0,
-    /// Those that are given.
+    /// The listed names.
     Only = 1,
-    /// All but those that are given.
+    /// All names but the listed ones.
     Except = 2,
 }
 

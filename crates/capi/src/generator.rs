@@ -28,7 +28,7 @@ pub struct BrolgaMissing {
 }
 
 /// Defines what a look-up misses: `missing` belongs to the function, which answers it now, or keeps it and answers it later, on any thread. `dylib` is the one to which the generator was added, and
-/// lent for the call: object files or functions that are defined in it are found as well as what `brolga_missing_define` gives an address. Several threads may call it at the same time.
+/// lent for the call: object files or functions that are defined in it are found, as are the symbols that `brolga_missing_define` defines. Several threads may call it at the same time.
 pub type BrolgaGenerateFn =
     Option<unsafe extern "C" fn(data: *mut c_void, dylib: *const BrolgaDylib, missing: *mut BrolgaMissing)>;
 

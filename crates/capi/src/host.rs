@@ -77,7 +77,7 @@ impl Host {
         if !error.is_null() {
             // The result is not handed out then: it may be half made.
             result.0.clear();
-            // SAFETY: an error is one of this library's, which the function gives away.
+            // SAFETY: an error is one of this library's, which the function hands over.
             return Err(unsafe { Box::from_raw(error) }.text());
         }
         // SAFETY: the result has the member that its kind says, by the contract; an object in it stays until `result` is dropped.
@@ -106,10 +106,8 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
     fenced(|| {
         // On any failure from here on, `free` is called.
         let data = Data::new(data, free);
-        let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
         // SAFETY: by the contract.
-        let signature = signature(dylib, unsafe { name(header) }?)?;
-        let host = Host { call, data, runtime: dylib.runtime.clone() };
+        let (dylib, signature, host) = prepared(dylib, unsafe { name(header) }, call, data)?;
         dylib.dylib.define_host(&signature, move |scope, args| host.method(scope, args))?;
         Ok(())
     })
@@ -133,10 +131,8 @@ pub unsafe extern "C" fn brolga_dylib_redefine_host(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         let data = Data::new(data, free);
-        let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
         // SAFETY: by the contract.
-        let signature = signature(dylib, unsafe { name(header) }?)?;
-        let host = Host { call, data, runtime: dylib.runtime.clone() };
+        let (dylib, signature, host) = prepared(dylib, unsafe { name(header) }, call, data)?;
         let redefined = dylib.dylib.redefine_host(&signature, move |scope, args| host.method(scope, args))?;
         if let Some(notes) = notes {
             give_text(notes, &told(&redefined));
@@ -145,7 +141,19 @@ pub unsafe extern "C" fn brolga_dylib_redefine_host(
     })
 }
 
-/// The name and types that a header says, read as that of a function without an end.
+/// What defines a host function: the dylib, the signature and the function.
+fn prepared<'a>(
+    dylib: Option<&'a BrolgaDylib>,
+    header: Result<&str, BrolgaError>,
+    call: BrolgaHostFn,
+    data: Data,
+) -> Result<(&'a BrolgaDylib, Signature, Host), BrolgaError> {
+    let (dylib, call) = (given(dylib, "dylib")?, given(call, "call")?);
+    let signature = signature(dylib, header?)?;
+    Ok((dylib, signature, Host { call, data, runtime: dylib.runtime.clone() }))
+}
+
+/// The name and types of a header, which is the head of a function without its end.
 pub(crate) fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
     if header.contains(['\n', '\r', '#']) {
         return Err(BrolgaError::new(BrolgaCode::Argument, "the header of a host function is one line"));

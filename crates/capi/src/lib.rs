@@ -1,4 +1,4 @@
-//! The C API: engines, sessions, dylibs, calls, host functions, errors and limits behind opaque handles.
+//! The C API: engines, sessions, dylibs, calls, host functions, errors and limits, as opaque handles.
 //!
 //! ```text
 //!   BrolgaOptions ─► BrolgaEngine ── compile(BrolgaProgram) ──► BrolgaUnit ──┐
@@ -23,7 +23,7 @@
 //! | an output is written on success, and unchanged otherwise | `out::give` |
 //! | a handle keeps what it needs | each holds its session, engine or code: the order in which handles are freed does not matter |
 //! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, as is checked below |
-//! | data of a function of C is freed once, also if the call that gives it fails | `callback::Data` is made first |
+//! | data of a function of C is freed once, also if the call that passes it fails | `callback::Data` is made first |
 //! | an obligation (`BrolgaMissing`, `BrolgaResponsibility`) is ended once, by a function that frees it | it is a `Box` there |
 //! | a number for a choice is one of its `enum` | it is a `uint32_t` in the signature, and is compared |
 //!

@@ -6,7 +6,7 @@
 //!   brolga_dylib_request_then ──► … a thread of the session ──► answer(error, function), once
 //! ```
 //!
-//! **Answers by callback.** The look-up is a future that a task of the session polls: whoever completes it queues such a task, so the function of C runs without a lock and may call whatever it likes. A poll that is woken
+//! **Answers by callback.** The look-up is a future that a task of the session polls: its completion queues such a task, so the function of C runs without a lock and may call any function of this library. A poll that is woken
 //! meanwhile polls again. What the session drops unanswered, because it ends or its threads do, is answered with an error.
 
 use std::ffi::{c_char, c_void};
@@ -30,7 +30,7 @@ use crate::text::{fill, name, names, room};
 pub type BrolgaAnswerFn =
     Option<unsafe extern "C" fn(data: *mut c_void, error: *mut BrolgaError, function: *mut BrolgaFunction)>;
 
-/// A look-up that is under way.
+/// A pending look-up.
 pub struct BrolgaRequest {
     dylib: BrolgaDylib,
     name: String,
@@ -165,7 +165,7 @@ pub extern "C" fn brolga_request_free(request: Option<Box<BrolgaRequest>>) {
 }
 
 /// Asks for a function, as `brolga_dylib_function`, and has `answer` called with it, or with the error, once; not if this is an error itself. In a session without threads of its own that is done by
-/// this call, or by whoever makes the last thing that is missing. The session stays until the answer.
+/// this call, or on the thread that makes the last missing symbol. The session stays until the answer.
 ///
 /// # Safety
 ///
@@ -265,7 +265,7 @@ impl Asked {
     }
 
     fn tell(&self, found: Result<Function, SessionError>) {
-        // A panic is a defect, and is told as an error of the answer, too.
+        // A panic is a defect, and becomes the error of the answer.
         let mut made = None;
         let error = fenced(|| {
             made = Some(handle(&self.dylib, &self.name, found?)?);

@@ -26,11 +26,11 @@ use crate::out::{give, given, place};
 use crate::runtime::BrolgaRuntime;
 use crate::text::{name, names};
 
-/// The obligation to give C symbols their addresses. It is ended by `brolga_responsibility_emit` or `brolga_responsibility_fail`, which free it.
+/// The obligation to define the addresses of C symbols. It ends by `brolga_responsibility_emit` or `brolga_responsibility_fail`, which free it.
 pub struct BrolgaResponsibility {
     responsibility: Responsibility<Native>,
     names: Vec<CString>,
-    /// What the symbols need.
+    /// The symbols that these need.
     needs: Mutex<Vec<SymbolRef>>,
     dylib: WeakDylib,
     runtime: BrolgaRuntime,
@@ -110,7 +110,7 @@ fn held(dylib: &BrolgaDylib, names: &[&str]) -> Vec<SymbolRef> {
     names.iter().map(|name| linking.symbol(name)).collect()
 }
 
-/// Promises C symbols, all or none: `materialize` gives them their addresses when something needs one of them first. `data` is handed to `materialize`, and to `free`, if that is not null, when it is not called
+/// Promises C symbols, all or none: `materialize` defines their addresses when one of them is first needed. `data` is handed to `materialize`, and to `free`, if that is not null, when it is not called
 /// any more, also when this fails. Needs open doors.
 ///
 /// # Safety

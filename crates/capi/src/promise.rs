@@ -25,7 +25,7 @@ pub struct BrolgaPromised {
     kept: Mutex<Option<Definitions>>,
 }
 
-/// Keeps a promise: gives the program by `brolga_promised_keep` and returns null, or returns an error, which belongs to the library afterwards. Called once at most, on any thread.
+/// Keeps a promise: passes the program to `brolga_promised_keep` and returns null, or returns an error, which belongs to the library afterwards. It is called at most once, on any thread.
 pub type BrolgaMakeFn =
     Option<unsafe extern "C" fn(data: *mut c_void, promised: *const BrolgaPromised) -> *mut BrolgaError>;
 
@@ -47,14 +47,14 @@ fn made(
     // SAFETY: by the contract of `brolga_dylib_promise`.
     let error = unsafe { make(data.pointer(), &raw const promised) };
     if !error.is_null() {
-        // SAFETY: an error is one of this library's, which the function gives away.
+        // SAFETY: an error is one of this library's, which the function hands over.
         return Err(failed(unsafe { Box::from_raw(error) }.text()));
     }
     let kept = promised.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
     kept.ok_or_else(|| failed("a promise of functions was not kept: no program was given".to_owned()))
 }
 
-/// Promises functions, all or none: `make` gives their program when one of them is needed first. They are lazy. `headers` are as for `brolga_dylib_define_host`. `data` is handed to `make`, and to `free`,
+/// Promises functions, all or none: `make` makes their program when one of them is first needed. They are lazy. `headers` are as for `brolga_dylib_define_host`. `data` is handed to `make`, and to `free`,
 /// if that is not null, when it is not called any more, also when this fails.
 ///
 /// # Safety

@@ -1,4 +1,4 @@
-//! What a session tells its host: failures that nobody waits for, events of symbols, a text of all it has.
+//! Reports of a session to its host: failures that nobody waits for, events of symbols, a text of its content.
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -20,7 +20,7 @@ pub type BrolgaReportFn = Option<unsafe extern "C" fn(data: *mut c_void, error: 
 pub type BrolgaObserveFn =
     Option<unsafe extern "C" fn(data: *mut c_void, events: *const BrolgaEvent, count: usize)>;
 
-/// What has happened to a symbol.
+/// An event of a symbol.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BrolgaHappened {
@@ -54,7 +54,7 @@ pub struct BrolgaEvent {
     pub symbol: *const c_char,
     /// A `BrolgaHappened`.
     pub happened: u32,
-    /// Whether it concerns a part of the symbol, such as the body of a function behind its entry.
+    /// Whether it concerns a part of the symbol, such as the body of a function.
     pub is_part: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct BrolgaSymbol {
     pub is_exported: bool,
     /// Whether another definition of its name overrides it until it is looked up first.
     pub is_weak: bool,
-    /// Whether it is an address that was given, and not code of the session.
+    /// Whether the host defined its address, and the session has no code of it.
     pub is_absolute: bool,
 }
 

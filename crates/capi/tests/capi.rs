@@ -110,7 +110,7 @@ fn c_type(rust: &str) -> String {
     for (prefix, is_constant) in [("&mut ", false), ("&", true), ("*mut ", false), ("*const ", true)] {
         if let Some(to) = rust.strip_prefix(prefix) {
             let to = c_type(to);
-            // A pointer that may not be changed has `const` behind its star.
+            // A pointer that may not be changed has `const` after its star.
             return match (is_constant, to.ends_with('*')) {
                 (true, true) => format!("{to}const *"),
                 (true, false) => format!("const {}", pointer_to(&to)),

@@ -98,7 +98,7 @@ fn handles_of_another_session_are_refused() {
     }
     let tracked = owned(|place| brolga_dylib_tracked_by(Some(&a), Some(&tracker), place));
     assert!(define(&tracked).is_some());
-    // Nothing was done on the way.
+    // Nothing changed.
     assert!(define(&a).is_none() && define(&b).is_none());
     assert_eq!((value(&function(&a)), value(&function(&b))), (1, 1));
 }
@@ -214,7 +214,7 @@ unsafe extern "C" fn accept(_: *mut c_void, _: *const c_char) -> bool {
     false
 }
 
-/// Data is freed once, whatever becomes of the call that gives it.
+/// Data is freed once, also if the call that passes it fails.
 #[test]
 fn data_of_functions_of_c_is_freed_when_the_call_fails() {
     let session = session(0);

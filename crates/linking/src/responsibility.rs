@@ -29,7 +29,7 @@ pub trait MaterializationUnit<T: Target>: Materializer<T> {
     /// The symbols that it will define. Read once, when it is defined.
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
 
-    /// The symbol among them that stands for its initialisers, if one does.
+    /// The symbol of its initialisers, if it has any.
     fn initializer(&self) -> Option<AtOpening> {
         None
     }

@@ -21,8 +21,9 @@ use crate::fuel::Fuel;
 use crate::options::{COMPILE_MEMORY, Options, memory_of};
 use crate::pass::{Changed, Pass, PassClock, PassCx};
 use crate::report::{Report, StepReport};
+use brolga_ir::func::Signature;
 use brolga_ir::verify::{source_span, verify_func_in};
-use brolga_ir::{Func, Module};
+use brolga_ir::{Func, Level, Module, Name};
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -252,6 +253,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         row.runs = 1;
         row.insts_before = self.size(func);
         let (mut inlined, mut is_begun, mut was_over) = (Vec::new(), false, false);
+        let head = step.is_extra.then(|| (func.name, func.level, func.sig.clone()));
         let start = self.now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             if self.has_nothing_to_do(func, step) {
@@ -288,10 +290,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         if changed == Changed::Yes {
             row.changed = 1;
             self.changes += 1;
-            match step.is_extra {
-                true => self.facts = Facts::default(),
-                false => self.facts.drop_broken(pass.breaks),
-            }
+            self.facts.drop_broken(pass.breaks);
             self.check_size(func)?;
         } else if is_begun {
             // A step that was not taken says nothing about what its pass would have done.
@@ -304,13 +303,30 @@ impl<'s, 'c> PassScope<'s, 'c> {
         let shown = self.options.print_after.has(pass.name).then(|| row.clone());
         self.report.add(row);
         self.report.inlined.extend(inlined);
-        if (self.options.verify_each || step.is_extra) && changed == Changed::Yes {
+        if let Some(head) = head {
+            self.check_extra(func, head, self.note(func, step, number))?;
+        } else if self.options.verify_each && changed == Changed::Yes {
             self.verify(func, Some(self.note(func, step, number)))?;
         }
         if let Some(row) = &shown {
             self.dump(func, step, number, (When::After, changed), Some(row));
         }
         Ok(())
+    }
+
+    /// Believes nothing that a pass of the embedder says about its changes. Callers rely on the head of the function.
+    fn check_extra(
+        &mut self,
+        func: &Func,
+        head: (Name, Level, Signature),
+        note: CrashNote,
+    ) -> Result<(), OptError> {
+        self.facts = Facts::default();
+        if head != (func.name, func.level, func.sig.clone()) {
+            let message = "it changed the name, the level or the signature of the function".to_owned();
+            return Err(OptError::Crash { note, message });
+        }
+        self.verify(func, Some(note))
     }
 
     /// A function may not become larger than the options say, in memory or in statements.

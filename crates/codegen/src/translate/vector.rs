@@ -88,7 +88,7 @@ impl Translation<'_> {
         self.define_vector(inst, made)
     }
 
-    /// A half of one vector that takes the place of a half of another: one shuffle, without a way through an integer register.
+    /// A half of one vector that takes the place of a half of another: one shuffle, without an integer register.
     fn moved_half(&mut self, inst: Inst, lanes: Lanes, lane: u8) -> Result<Option<Value>, TranslateError> {
         let moved = self.func.args(inst).get(1).and_then(|&v| self.func.def_inst(v));
         let Some((moved, Op::ExtractLane(Lanes::I64x2, from @ 0..=1))) = moved.map(|i| (i, self.func.op(i)))
@@ -121,7 +121,7 @@ impl Translation<'_> {
 
     pub(super) fn lane_select(&mut self, inst: Inst) -> Done {
         let mask = self.vector_arg(inst, 0, PLAIN)?;
-        // Of a comparison whose type is left as it is, code generation knows that lanes are all ones or all zeros, and blends in one instruction.
+        // Code generation blends by the result of a comparison in one instruction, because its lanes are all ones or all zeros, if its type is left as it is.
         let mask = self.compared(mask).unwrap_or(mask);
         let ty = self.b.func.dfg.value_type(mask);
         let (yes, no) = (self.vector_arg(inst, 1, ty)?, self.vector_arg(inst, 2, ty)?);

@@ -11,10 +11,10 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use brolga_linking::{DylibId, Label, Priority, Until};
+use brolga_linking::{DylibId, Label, Priority};
 
+use super::Session;
 use super::lazy::BODY;
-use super::{Session, linking};
 
 /// The functions that were compiled because they were called, in this order. As a text it has a line for each: its dylib, a tab, and its symbol; line breaks, tabs and backslashes in names are written `\n`, `\r`, `\t`
 /// and `\\`.
@@ -121,18 +121,11 @@ impl Session {
         let (linking, mut started) = (self.linking(), 0);
         for (dylib, symbol) in order.functions() {
             let Some(dylib) = self.dylib(dylib) else { continue };
-            // An eager function has a body as well, which its look-up has compiled.
             let Some(body) = linking.names().find(&format!("{symbol}{BODY}")) else { continue };
             if !linking.is_defined(Label { dylib: dylib.linking.id(), symbol: body }) {
                 continue;
             }
-            let (links, wants) = (vec![dylib.linking.all()], linking::weak([body]));
-            let inner = Arc::downgrade(&self.inner);
-            linking.lookup_then(links, wants, Until::Ready, Priority::Idle, move |answer| {
-                if let (Err(error), Some(inner)) = (answer, inner.upgrade()) {
-                    inner.report(&error.into());
-                }
-            });
+            dylib.compile_in_background([body], Priority::Idle);
             started += 1;
         }
         started

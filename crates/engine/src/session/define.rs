@@ -174,17 +174,25 @@ impl Dylib {
             return Ok(None);
         }
         if let Some((priority, symbols)) = starts {
-            let (linking, order) = (self.session.linking(), vec![self.linking.all()]);
-            let inner = Arc::downgrade(&self.session.inner);
-            let wants = linking::weak(symbols);
-            linking.lookup_then(order, wants, Until::Ready, priority, move |answer| {
-                if let (Err(error), Some(inner)) = (answer, inner.upgrade()) {
-                    inner.report(&error.into());
-                }
-            });
+            self.compile_in_background(symbols, priority);
         }
         self.session.recompile_callers(elsewhere, &mut redefined);
         Ok(Some(redefined))
+    }
+
+    /// Looks symbols of this dylib up, which compiles them, and waits for nothing. A failure is reported.
+    pub(super) fn compile_in_background(
+        &self,
+        symbols: impl IntoIterator<Item = Symbol>,
+        priority: Priority,
+    ) {
+        let inner = Arc::downgrade(&self.session.inner);
+        let (order, wants) = (vec![self.linking.all()], linking::weak(symbols));
+        self.session.linking().lookup_then(order, wants, Until::Ready, priority, move |answer| {
+            if let (Err(error), Some(inner)) = (answer, inner.upgrade()) {
+                inner.report(&error.into());
+            }
+        });
     }
 
     /// Refuses to replace what leads to a function of another name: callers have the cell of that.

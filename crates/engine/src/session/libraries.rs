@@ -65,7 +65,7 @@ impl Dylib {
         Ok(self.recompile_callers_of([(symbol.symbol(), name)]))
     }
 
-    /// Defines C symbols to which `unit` gives addresses when something first needs one of them.
+    /// Defines C symbols whose addresses `unit` makes when one of them is first needed.
     ///
     /// # Errors
     /// The doors are closed; a name is defined already; the dylib is closed.

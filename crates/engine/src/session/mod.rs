@@ -49,7 +49,8 @@
 //! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and
 //! no handle reaches it: handles keep eager functions, with the eager functions that these call. With a limit
 //! ([`Options::code_limit`]), code of lazy functions that have not been called for long is evicted when there is no
-//! room, and compiled again when it is called.
+//! room, and compiled again when it is called. The name of each C function that programs call stays as a symbol of
+//! the run time, which frees no symbols.
 //!
 //! **Worlds.** Each definition, redefinition and removal advances the world. A call from Rust runs in the newest world,
 //! and all that it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move

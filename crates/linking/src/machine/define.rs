@@ -28,13 +28,13 @@ use crate::ids::{DylibId, Label, Symbol};
 pub struct NewUnit<P: Parts> {
     /// The symbols that it defines.
     pub symbols: Vec<(Symbol, SymbolFlags)>,
-    /// What stands for its initialisers.
+    /// The symbol of its initialisers.
     pub initializer: Option<AtOpening>,
     /// How it is materialized.
     pub source: Source<P>,
 }
 
-/// A symbol that stands for the initialisers of a unit.
+/// The symbol of a unit's initialisers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtOpening {
     /// The symbol.

@@ -1,4 +1,4 @@
-//! Reads at the entry of a function with loops, and behind its calls, which prove to the loop passes that parameters and results are arrays.
+//! Reads at the entry of a function with loops, and after its calls, which prove to the loop passes that parameters and results are arrays.
 //!
 //! ```text
 //! f(a::Vector{Int64}, m::Sparse)          _1 = a, _2 and _3 = the vectors in m
@@ -9,7 +9,7 @@
 //!    load(%d; size)                       whether the field has a value or not
 //!
 //! %5 = invoke collect(…)::Vector{Int64}    a result is an array wherever it is known:
-//!      load(%5; size)                      behind a check in a loop its header may be loaded in front of the loop
+//!      load(%5; size)                      after a check in a loop its header may be loaded before the loop
 //! ```
 //!
 //! A vector in an immutable struct may be undefined, and each read of the field tests for that. So nothing before a loop proves that the vector
@@ -37,7 +37,7 @@ pub(super) struct ArrayLeaf {
 
 impl Lowering<'_> {
     /// Reads the last dimension of each array parameter at the entry and of each array that a call returns, and the first of each array in a struct that is
-    /// a parameter. Behind the last one there is no other, so all of the header may be read where it was.
+    /// a parameter. After the last one there is no other, so all of the header may be read where it was.
     pub(super) fn read_array_params(&mut self) {
         let src = self.src;
         let mut sure = Vec::new();

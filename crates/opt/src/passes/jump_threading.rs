@@ -71,7 +71,7 @@ pub(crate) fn may_find(func: &Func) -> bool {
     })
 }
 
-/// Whether a φ gets a constant truth value: a quicker look, wherever the branch stands.
+/// Whether a φ has a constant truth value on some edge: a quick test, wherever the branch is.
 pub(crate) fn has_flags(func: &Func) -> bool {
     func.blocks().flat_map(|block| head_phis(func, block)).any(|phi| {
         let is_flag = func.result(phi).is_some_and(|v| matches!(func.ty(v), Type::I8 | Type::BOOL));

@@ -22,8 +22,8 @@
 //!
 //! A tracked value is a proven `Array` if it was allocated as one, or where an instruction that is executed before the preheader's end loads from its
 //! header, and a proven `Memory` where one loads its length. Then the words of every such object may be loaded: the address, the `Memory` and the first
-//! dimension of an array, with the dimensions in front of one that is loaded; the length and the address of a memory. So their loads leave a loop even from
-//! behind a check.
+//! dimension of an array, with the dimensions before one that is loaded; the length and the address of a memory. So their loads leave a loop even from
+//! after a check.
 //!
 //! Blocks are visited in reverse postorder, so operands have moved before an instruction is visited, and chains move at once.
 //!
@@ -229,7 +229,7 @@ impl LoopFacts {
             _ => return false,
         };
         let proofs = self.proofs.get(&(object, kind));
-        // Every array has a first dimension, and all in front of one that it has.
+        // Every array has a first dimension, and all before one that it has.
         let reaches = |last: i32| kind == Kind::Memory || access.offset <= last.max(FIRST_DIMENSION);
         proofs.is_some_and(|blocks| {
             blocks.iter().any(|&(proof, last)| reaches(last) && tree.dominates(proof, block))

@@ -184,7 +184,7 @@ fn strippable(
     let test = &counted.test;
     let simple = loops.is_innermost(l) && !iteration.calls && !iteration.polls.is_empty();
     let preheader = counted.shape.preheader;
-    // The way back of the loop around it is no second way in.
+    // The back edge of the loop around it is not a second entry.
     let starts_outer = loops.loop_of(preheader).is_some_and(|outer| loops.header(outer) == preheader);
     let entered_once = starts_outer || cfg.preds(preheader).len() <= 1;
     let counts = splittable_step(func, &counted).is_some() || unknown_step(func, &counted).is_some();

@@ -158,7 +158,7 @@ struct Choice {
     targets: [Block; 2],
     /// The other part of the conjunction that the branch asks for.
     rest: Option<Value>,
-    /// The `ifelse` that chooses, if it is no branch.
+    /// The `ifelse` that chooses, if it is not a branch.
     select: Option<Inst>,
 }
 
@@ -183,7 +183,7 @@ impl Choice {
         fixed(part).then_some(Choice { block, condition: part, targets, rest: Some(rest), select: None })
     }
 
-    /// A choice between a value that changes and another, which nothing behind the loop uses: the index of a broadcast, which stays where an array
+    /// A choice between a value that changes and another, which nothing after the loop uses: the index of a broadcast, which stays where an array
     /// has one element.
     fn select(func: &Func, loops: &Loops, uses: &Uses, undefined: &WhenAsked<'_>, l: Loop) -> Option<Choice> {
         let insts =

@@ -93,6 +93,7 @@ impl Batch<'_> {
         step.outlast(made)?;
         let Step { number, invalidated, replaced: Replaced { versions, .. }, .. } = step;
         if number.is_some() {
+            dylib.session.inner.owners.sweep(dylib.session.context());
             retire(runtime, versions);
             replaced.into_iter().for_each(|again| again.owner.reset(again.body));
             for invalidated in invalidated {
@@ -185,7 +186,6 @@ impl Step<'_, '_> {
         if inner.shared.jit.runtime().events().is_on() {
             self.invalidated = log.iter().cloned().map(Invalidated::from).collect();
         }
-        inner.owners.sweep(&inner.cx);
         inner.owners.note(dylib.linking.id(), &batch.uses);
         let is_defined = |label: Label| dylib.session.linking().is_defined(label);
         let mut homes = lock(&inner.homes);

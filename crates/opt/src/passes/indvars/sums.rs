@@ -3,7 +3,7 @@
 //! ```text
 //! h: %i = φ (p => 1, h => %n)                p: %k = …                       n iterations, from the start and the bound
 //!    %s = φ (p => 0, h => %t)                   %t = a0·N + (a1 + a2)·C(N, 2) + 2·a2·C(N, 3)
-//!    %p = mul_int(%i, %i)            ==>     h: as before, and nothing behind the loop uses its sum
+//!    %p = mul_int(%i, %i)            ==>     h: as before, and nothing after the loop uses its sum
 //!    %t = add_int(%s, %p)
 //! x: … uses of %t …                          x: … uses of p's %t …
 //! ```
@@ -15,7 +15,7 @@
 //! is a product with the inverse of 3, which is exact modulo 2⁶⁴ because 3 is odd.
 //!
 //! **N** is the distance of the bound from the start. The counter goes up by one, so it meets a bound that it has to differ from; one that it has to be below is
-//! known not to be below the start. If start and bound are equal the loop has 2⁶⁴ iterations, behind which nothing is executed in any program's time.
+//! known not to be below the start. If start and bound are equal the loop has 2⁶⁴ iterations, so nothing after it is ever executed.
 //!
 //! Only sums that nothing else in the loop uses are computed so: then nothing of them is left in it, and `loop-delete` finds most of these loops empty.
 //!
@@ -35,7 +35,7 @@ const MAX_STEPS: u32 = 12;
 /// The inverse of 3 modulo 2⁶⁴.
 const INVERSE_OF_3: u64 = 0xaaaa_aaaa_aaaa_aaab;
 
-/// A loop whose test is the only way out.
+/// A loop whose test is its only exit.
 pub(super) struct Sums<'a> {
     pub(super) counted: Counted,
     pub(super) guarded: bool,
@@ -48,7 +48,7 @@ pub(super) struct Sums<'a> {
 type Polynomial = [Option<Value>; 3];
 
 impl Sums<'_> {
-    /// Replaces the sums that are used behind the loop. False if there was no fuel left.
+    /// Replaces the sums that are used after the loop. False if there was no fuel left.
     pub(super) fn replace(&self, func: &mut Func, cx: &mut PassCx<'_>) -> bool {
         let Counted { shape, test } = self.counted;
         let known = [test.bound, test.counter.start].into_iter().all(|v| !self.undefined.has(func, v));
@@ -68,7 +68,7 @@ impl Sums<'_> {
             let Some((start, next, op, addend)) = self.sum(func, phi) else { continue };
             let polynomial = Polynomials { sums: self, counters: &counters };
             let mut steps = MAX_STEPS;
-            // Counters have their last values from elsewhere, unless their step is no constant.
+            // Counters have their last values from elsewhere, unless their step is not a constant.
             let is_counter = is_invariant(func, self.loops, shape.l, addend);
             let constant = is_counter && signed(func, addend).is_some();
             if constant || polynomial.degree(func, addend, &mut steps).is_none() {

@@ -262,7 +262,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// An operation on vectors in front of an instruction.
+    /// An operation on vectors before an instruction.
     fn ins(&mut self, before: Inst, op: Op, args: &[Value]) -> Value {
         Cursor::new(self.func).before(before).ins_value(op, args, Type::V128)
     }
@@ -324,8 +324,8 @@ impl InLanes<'_> {
         vectors
     }
 
-    /// Signed integers of 64 bits as floats. With x = high · 2³² + low, the bits of `low` behind the exponent of 2⁵² are 2⁵² + low, and those of `high`
-    /// with its sign turned behind that of 2⁸⁴ are 2⁸⁴ + 2⁶³ + high · 2³². Both are exact, and so is the second less 2⁸⁴ + 2⁶³ + 2⁵²; only the sum rounds.
+    /// Signed integers of 64 bits as floats. With x = high · 2³² + low, the bits of `low` after the exponent of 2⁵² are 2⁵² + low, and those of `high`
+    /// with its sign turned after the exponent of 2⁸⁴ are 2⁸⁴ + 2⁶³ + high · 2³². Both are exact, and so is the second less 2⁸⁴ + 2⁶³ + 2⁵²; only the sum rounds.
     fn float_of(&mut self, before: Inst, vector: Value) -> Value {
         const LOW: u128 = 0x4330_0000_0000_0000;
         const HIGH: u128 = 0x4530_0000_8000_0000;
@@ -371,7 +371,7 @@ impl InLanes<'_> {
         one_of(self, to, masks)
     }
 
-    /// What becomes wider: the operation, the lanes before and behind, and the narrow vectors.
+    /// What becomes wider: the operation, the lanes before and after, and the narrow vectors.
     fn narrow(&mut self, copy: Inst, inst: Inst, vector: Vector) -> Option<(Intrinsic, Lanes, Lanes, Parts)> {
         let of = *self.func.args(inst).first()?;
         match vector {
@@ -470,7 +470,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// The loads of a trip, in front of the copy of the load.
+    /// The loads of a trip, before the copy of the load.
     fn loads(&mut self, copy: Inst, lanes: Lanes) -> Parts {
         let (load, address) = (self.func.op(copy), self.func.args(copy).to_vec());
         match self.part(lanes) {
@@ -484,7 +484,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// The stores of a trip, in front of the copy of the store.
+    /// The stores of a trip, before the copy of the store.
     fn stores(&mut self, copy: Inst, lanes: Lanes, values: &[Value]) {
         let (store, address) = (self.func.op(copy), self.func.args(copy)[0]);
         let part = self.part(lanes);
@@ -543,7 +543,7 @@ impl InLanes<'_> {
     }
 }
 
-/// An access so many vectors behind another.
+/// An access `vectors` vectors after another.
 fn further(op: Op, vectors: usize) -> Op {
     let at = |access: Access| Access { offset: access.offset + 16 * vectors as i32, ..access };
     match op {

@@ -29,7 +29,7 @@ const MAX_PLAIN: u32 = 64;
 /// Up to this offset the accesses of a trip have one as well.
 const MAX_OFFSET: i32 = i32::MAX - MAX_WIDE as i32;
 /// How many instructions on vectors a trip has at most, unless it has the fewest iterations that there can be. More keep no execution unit busier, and
-/// make the rest behind the trips longer.
+/// make the rest after the trips longer.
 const MAX_VECTORS: usize = 40;
 /// How many sums are carried beside each other: enough that none waits for the one before.
 const MAX_SUMS: usize = 4;
@@ -228,7 +228,7 @@ impl Plan {
         parts(self.iterations, lanes)
     }
 
-    /// The lanes before and behind a conversion whose full vectors are added up while they become wider.
+    /// The lanes before and after a conversion whose full vectors are added up while they become wider.
     pub(super) fn added_up(&self, vector: Vector) -> Option<(Lanes, Lanes)> {
         let (from, to) = match vector {
             Vector::Convert(_, from, to) => (from, to),
@@ -253,7 +253,7 @@ impl Plan {
     }
 }
 
-/// How many vectors so many elements take.
+/// How many vectors hold as many elements as there are iterations.
 fn parts(iterations: usize, lanes: Lanes) -> usize {
     (iterations * lanes.element().bytes() as usize).div_ceil(16)
 }
