@@ -16,30 +16,33 @@ aarch64-linux-gnu-gcc -c -fPIC "$OUT/main.c" -o "$OUT/main.o"
 
 for file in tests/c_features/*; do
     name=$(basename "$file")
-    if grep -qE 'asm|-mcmodel|-mtls|cf-protection|not-linked|unresolved|value:' "$file"; then continue; fi
+    if grep -qE 'asm|-mcmodel|cf-protection|not-linked|unresolved|value:' "$file"; then continue; fi
     compiler=aarch64-linux-gnu-gcc
     [[ $name == *.cpp ]] && compiler=aarch64-linux-gnu-g++
     command -v "$compiler" >/dev/null || continue
-    flags=$(sed -n 's,^// flags: ,,p' "$file")
+    # Descriptors are the default here.
+    flags=$(sed -n 's,^// flags: ,,p' "$file" | sed 's/-mtls-dialect=gnu2//')
+    dialects=desc
+    [[ $name == *tls* || $name == *thread_local* ]] && dialects="desc trad"
     for model in -fPIC -fPIE -fno-pic; do
         # What is refused on x86-64 has reasons that differ here.
         if grep -E '^// refused' "$file" | grep -q -- "$model"; then continue; fi
         # Room in the blocks of threads takes a file in memory, which the emulation has not.
         if [[ $name == *tls* || $name == *thread_local* ]] && [ "$model" != -fPIC ] || [[ $name == tls_initial* ]]; then continue; fi
-        for level in -O0 -O2; do
-            folder=$OUT/prepared/$name$model$level
+        for level in -O0 -O2; do for dialect in $dialects; do
+            folder=$OUT/prepared/$name$model$level-$dialect
             mkdir -p "$folder"
             awk -v folder="$folder" -v first="$folder/$name" 'BEGIN { out = first } /^\/\/\/\/ / { out = folder "/" $2; next } { print > out }' "$file"
             for source in "$folder"/*.c*; do
                 # Functions for atomic operations are hidden in the compiler's archive. Options are words.
                 # shellcheck disable=SC2086
-                "$compiler" -w "$model" "$level" -mtls-dialect=trad -mno-outline-atomics $flags -c "$source" -o "$source.o"
+                "$compiler" -w "$model" "$level" -mtls-dialect=$dialect -mno-outline-atomics $flags -c "$source" -o "$source.o"
             done
             kind=-pie
             [ "$model" = -fno-pic ] && kind=-no-pie
             "$compiler" "$kind" -w "$folder"/*.o "$OUT/main.o" -o "$OUT/program" -lm -lpthread
             qemu-aarch64 "$OUT/program" >"$folder/wanted"
-        done
+        done; done
     done
 done
 

@@ -64,6 +64,7 @@ mod shared;
 mod sources;
 mod stress;
 mod stress_names;
+mod thread_local;
 mod threads;
 mod tiers;
 mod trackers;

@@ -12,7 +12,7 @@ use brolga_jit::{CodeListener, CodeUnit};
 use crate::{dylib, session};
 
 /// What a compiler makes of a source; `name` says of which language.
-fn compiled(name: &str, source: &str, options: &[&str]) -> Vec<u8> {
+pub(super) fn compiled(name: &str, source: &str, options: &[&str]) -> Vec<u8> {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let (process, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let folder =
@@ -46,7 +46,7 @@ fn program(name: &str) -> String {
 }
 
 /// The result of a C function that `made` defines, called by a program of its own.
-fn call(made: &Dylib, name: &str, x: i64) -> Result<i64, String> {
+pub(super) fn call(made: &Dylib, name: &str, x: i64) -> Result<i64, String> {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let main =
         dylib(made.session(), &format!("main {}", CALLS.fetch_add(1, Ordering::Relaxed)), &program(name));
@@ -59,13 +59,13 @@ fn call(made: &Dylib, name: &str, x: i64) -> Result<i64, String> {
     result
 }
 
-fn whole(error: &dyn std::error::Error) -> String {
+pub(super) fn whole(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Defines a variable of the test as a C symbol.
-fn define_variable(dylib: &Dylib, name: &str, variable: &'static AtomicI64) {
+pub(super) fn define_variable(dylib: &Dylib, name: &str, variable: &'static AtomicI64) {
     dylib.define_c_symbol(name, std::ptr::from_ref(variable).cast()).unwrap();
 }
 

@@ -249,7 +249,7 @@ impl Resolver for Visible<'_> {
             Symbol::Foreign { name, library, weak } => {
                 let given = self.program.and_then(|program| program.foreign?.get(name));
                 if let (None, Some(given)) = (library, given) {
-                    return Ok(given.import());
+                    return given.import(name);
                 }
                 let foreign = self.runtime.foreign();
                 let found = match self.program.map(|program| program.outside) {

@@ -41,6 +41,7 @@ use crate::Error;
 #[derive(Clone, Debug)]
 pub struct CSymbol {
     address: usize,
+    #[expect(dead_code, reason = "while it is held the unit stays")]
     object: Option<LoadedObject>,
 }
 
@@ -52,19 +53,21 @@ impl CSymbol {
     }
 }
 
-impl From<CSymbol> for Foreign {
-    fn from(symbol: CSymbol) -> Foreign {
-        Foreign { address: symbol.address, object: symbol.object }
-    }
-}
-
 impl Dylib {
-    /// A C symbol that the dylib sees, function or data: of an object file or archive, which is linked if it is not yet, of a library, or of the process, if the dylib sees that.
+    /// A C symbol that the dylib sees, function or data: of an object file or archive, which is linked if it is not yet, of a library, or of the process, if the dylib sees that. Of a thread-local one the
+    /// address in this thread, as with `dlsym`.
     ///
     /// # Errors
-    /// The doors are closed; there is none; it is a function of a program; what defines it failed.
+    /// The doors are closed; there is none; it is a function of a program; what defines it failed; there is no memory for this thread's copy.
     pub fn c_symbol(&self, name: &str) -> Result<CSymbol, SessionError> {
         self.session.need("`Dylib::c_symbol`", Door::NativeCode)?;
+        let found = self.foreign(name)?;
+        let address = found.in_this_thread(name)?;
+        Ok(CSymbol { address, object: found.object })
+    }
+
+    /// The C symbol that a name means, for what is linked to it.
+    pub(super) fn foreign(&self, name: &str) -> Result<Foreign, SessionError> {
         let linking = self.session.linking();
         loop {
             let symbol = linking.symbol(name);
@@ -74,7 +77,7 @@ impl Dylib {
             let Some(found) = found.first() else {
                 let resolved = self.session.runtime().foreign().given(name);
                 let address = resolved.map_err(|error| SessionError::Library(Arc::new(error)))?;
-                return Ok(CSymbol { address, object: None });
+                return Ok(Foreign { address, object: None });
             };
             let not_c = || SessionError::NotC { name: name.to_owned() };
             let address = found.address.ok_or_else(not_c)?;
@@ -86,7 +89,7 @@ impl Dylib {
                     // It was replaced meanwhile.
                     Err(Moved) => continue,
                 };
-            return Ok(CSymbol { address, object });
+            return Ok(Foreign { address, object });
         }
     }
 

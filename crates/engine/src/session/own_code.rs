@@ -20,7 +20,6 @@ use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::host;
-use super::objects::CSymbol;
 use super::promise::Signature;
 use crate::Error;
 
@@ -95,10 +94,8 @@ impl Dylib {
         }
         let name = format!("{}{CODE}", signature.name);
         let object = ObjectFile::of_code(&name, code)?;
-        let found = object.undefined().map(|name| Ok((name.to_owned(), self.c_symbol(name)?)));
-        let found = found.collect::<Result<BTreeMap<String, CSymbol>, SessionError>>()?;
-        let imports: BTreeMap<String, Foreign> =
-            found.into_iter().map(|(name, symbol)| (name, symbol.into())).collect();
+        let found = object.undefined().map(|name| Ok((name.to_owned(), self.foreign(name)?)));
+        let imports = found.collect::<Result<BTreeMap<String, Foreign>, SessionError>>()?;
         let loaded = self.session.inner.shared.jit.load_object(&object, &imports, &BTreeSet::new());
         let loaded = loaded.map_err(|error| SessionError::Code(Arc::new(error)))?;
         loaded.start(promise);

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use brolga_runtime::Doors;
 
 use crate::link::linker::{Import, LoadedUnit};
+use crate::link::object::tls::ThreadLocal;
+use crate::link::object::{ObjectFileError, error};
 
 /// Object files in memory, until the last clone is dropped, and all that was linked to them. Then their finalisers run.
 #[derive(Clone, Debug)]
@@ -15,12 +17,32 @@ pub struct LoadedObject {
 }
 
 /// A symbol in memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Placed {
+    /// Of a thread-local symbol: a word of its unit, which nobody reads.
     pub(crate) address: usize,
-    pub(crate) is_code: bool,
-    /// Whether it is a number.
-    pub(crate) is_absolute: bool,
+    pub(crate) entity: Entity,
+}
+
+impl Placed {
+    pub(crate) fn thread_local(&self) -> Option<ThreadLocal> {
+        match self.entity {
+            Entity::ThreadLocal(symbol) => Some(symbol),
+            Entity::Code | Entity::Data | Entity::Number => None,
+        }
+    }
+}
+
+/// What is at the address of a symbol.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Entity {
+    Code,
+    #[default]
+    Data,
+    /// Nothing: the address is a number.
+    Number,
+    /// A copy in each thread.
+    ThreadLocal(ThreadLocal),
 }
 
 impl LoadedObject {
@@ -36,7 +58,13 @@ impl LoadedObject {
 
     /// The addresses of the symbols that are in it: all but absolute ones, which are numbers.
     pub fn addresses(&self) -> impl Iterator<Item = usize> {
-        self.symbols.values().filter(|placed| !placed.is_absolute).map(|placed| placed.address)
+        self.symbols.values().filter(|placed| placed.entity != Entity::Number).map(|placed| placed.address)
+    }
+
+    /// The symbol that a name of another file means: its own name, or an alias with the same address.
+    pub(crate) fn placed(&self, name: &str, address: usize) -> Option<Placed> {
+        let named = self.symbols.get(name).filter(|placed| placed.address == address);
+        named.or_else(|| self.symbols.values().find(|placed| placed.address == address)).copied()
     }
 }
 
@@ -50,8 +78,30 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    pub(crate) fn import(&self) -> Import {
-        Import { address: self.address, owner: self.object.as_ref().map(|object| object.unit.clone()) }
+    /// The symbol in the object file.
+    pub(crate) fn placed(&self, name: &str) -> Option<Placed> {
+        self.object.as_ref().and_then(|object| object.placed(name, self.address))
+    }
+
+    /// Where it is in this thread: its address, unless it is thread-local.
+    ///
+    /// # Errors
+    /// There is no memory for the thread's copy.
+    pub fn in_this_thread(&self, name: &str) -> Result<usize, ObjectFileError> {
+        match self.placed(name).and_then(|placed| placed.thread_local()) {
+            Some(symbol) => symbol.address().ok_or_else(|| {
+                let what = "a thread-local symbol without memory for its copy in this thread";
+                error::unsupported(name, what)
+            }),
+            None => Ok(self.address),
+        }
+    }
+
+    pub(crate) fn import(&self, name: &str) -> Result<Import, String> {
+        if self.placed(name).is_some_and(|placed| placed.thread_local().is_some()) {
+            return Err("it is thread-local: a C function has to return its address".into());
+        }
+        Ok(Import { address: self.address, owner: self.object.as_ref().map(|object| object.unit.clone()) })
     }
 }
 

@@ -25,6 +25,6 @@ pub(super) fn malformed(name: &str, reason: impl std::fmt::Display) -> ObjectFil
     ObjectFileError::Malformed { name: name.to_owned(), reason: reason.to_string() }
 }
 
-pub(super) fn unsupported(name: &str, what: impl Into<String>) -> ObjectFileError {
+pub(crate) fn unsupported(name: &str, what: impl Into<String>) -> ObjectFileError {
     ObjectFileError::Unsupported { name: name.to_owned(), what: what.into() }
 }

@@ -6,10 +6,11 @@
 //! | call | S, or a stub that jumps there when S is too far |
 //! | slot | G, a word with the address of S |
 //! | pair | module and offset of a thread-local symbol, for `__tls_get_addr`; of the module alone |
-//! | thread offset, thread slot | the distance of a thread-local symbol from the thread's pointer, and a word with it |
+//! | descriptor | a function that returns the distance of a thread-local symbol from the thread's pointer, with its argument |
+//! | thread offset, thread slot | that distance, where it is the same in all threads, and a word with it |
 //! | table | the table of slots (`_GLOBAL_OFFSET_TABLE_`) |
 //!
-//! Not done: `R_X86_64_GOTPC32_TLSDESC` and the descriptors of aarch64 (`-mtls-dialect=trad` avoids them).
+//! Not done: descriptors of the large code model of aarch64.
 
 use object::elf;
 
@@ -37,7 +38,10 @@ impl Machine {
     pub(super) fn is_hint(self, r_type: u32) -> bool {
         /// The former number of the relocation that does nothing.
         const AARCH64_NONE: u32 = 256;
-        self == Machine::Aarch64 && r_type == AARCH64_NONE
+        match self {
+            Machine::X86_64 => r_type == elf::R_X86_64_TLSDESC_CALL,
+            Machine::Aarch64 => matches!(r_type, AARCH64_NONE | elf::R_AARCH64_TLSDESC_CALL),
+        }
     }
 }
 
@@ -57,6 +61,7 @@ pub(super) enum Target {
     Slot,
     Pair,
     ModulePair,
+    Descriptor,
     Table,
     Size,
     TlsModule,
@@ -68,8 +73,8 @@ pub(super) enum Target {
 impl Target {
     /// Whether it is a thread-local symbol.
     pub(super) fn is_thread_local(self) -> bool {
-        use Target::{Pair, ThreadOffset, ThreadSlot, TlsOffset};
-        matches!(self, Pair | TlsOffset | ThreadOffset | ThreadSlot)
+        use Target::{Descriptor, Pair, ThreadOffset, ThreadSlot, TlsOffset};
+        matches!(self, Pair | Descriptor | TlsOffset | ThreadOffset | ThreadSlot)
     }
 }
 
@@ -143,7 +148,6 @@ const fn form(target: Target, base: Base, write: Write) -> Result<Form, &'static
     Ok(Form { target, base, write })
 }
 
-const DESCRIPTORS: &str = "thread-local storage by descriptors (compile with -mtls-dialect=trad or =gnu)";
 const UNKNOWN: &str = "a relocation that is not done here";
 
 /// The form of a relocation type.
@@ -161,7 +165,8 @@ fn x86_64(r_type: u32) -> Result<Form, &'static str> {
     use Base::{Place, Table, Zero};
     use Range::{Any, Either, Signed, Unsigned};
     use Target::{
-        Call, ModulePair, Pair, Size, Slot, Symbol, ThreadOffset, ThreadSlot, TlsModule, TlsOffset,
+        Call, Descriptor, ModulePair, Pair, Size, Slot, Symbol, ThreadOffset, ThreadSlot, TlsModule,
+        TlsOffset,
     };
     use Write::Bytes;
     match r_type {
@@ -195,7 +200,7 @@ fn x86_64(r_type: u32) -> Result<Form, &'static str> {
         elf::R_X86_64_TPOFF32 => form(ThreadOffset, Zero, Bytes(4, Signed)),
         elf::R_X86_64_TPOFF64 => form(ThreadOffset, Zero, Bytes(8, Any)),
         elf::R_X86_64_GOTTPOFF => form(ThreadSlot, Place, Bytes(4, Signed)),
-        elf::R_X86_64_GOTPC32_TLSDESC | elf::R_X86_64_TLSDESC_CALL => Err(DESCRIPTORS),
+        elf::R_X86_64_GOTPC32_TLSDESC => form(Descriptor, Place, Bytes(4, Signed)),
         _ => Err(UNKNOWN),
     }
 }
@@ -203,7 +208,7 @@ fn x86_64(r_type: u32) -> Result<Form, &'static str> {
 fn aarch64(r_type: u32) -> Result<Form, &'static str> {
     use Base::{Page, Place, Table, TablePage, Zero};
     use Range::{Any, Either, Signed, Unsigned};
-    use Target::{Call, ModulePair, Pair, Slot, Symbol, ThreadOffset, ThreadSlot, TlsOffset};
+    use Target::{Call, Descriptor, ModulePair, Pair, Slot, Symbol, ThreadOffset, ThreadSlot, TlsOffset};
     use Write::{Adr, Bytes, High12, Low, Low15, Move, Words};
     let page = Adr { shift: 12, checked: true };
     let mov = |group, range| Move { group, range };
@@ -282,7 +287,11 @@ fn aarch64(r_type: u32) -> Result<Form, &'static str> {
         elf::R_AARCH64_TLSLE_LDST32_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 2 }),
         elf::R_AARCH64_TLSLE_LDST64_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 3 }),
         elf::R_AARCH64_TLSLE_LDST128_TPREL_LO12_NC => form(ThreadOffset, Zero, Low { low: 4 }),
-        elf::R_AARCH64_TLSDESC_LD_PREL19..=elf::R_AARCH64_TLSDESC_CALL => Err(DESCRIPTORS),
+        elf::R_AARCH64_TLSDESC_LD_PREL19 => form(Descriptor, Place, Words { bits: 19, at: 5 }),
+        elf::R_AARCH64_TLSDESC_ADR_PREL21 => form(Descriptor, Place, Adr { shift: 0, checked: true }),
+        elf::R_AARCH64_TLSDESC_ADR_PAGE21 => form(Descriptor, Page, page),
+        elf::R_AARCH64_TLSDESC_LD64_LO12 => form(Descriptor, Zero, Low { low: 3 }),
+        elf::R_AARCH64_TLSDESC_ADD_LO12 => form(Descriptor, Zero, Low { low: 0 }),
         _ => Err(UNKNOWN),
     }
 }
@@ -437,8 +446,7 @@ mod tests {
     #[test]
     fn what_is_not_done_is_refused_with_a_reason() {
         let refused = |machine, r_type| form_of(machine, r_type).unwrap_err();
-        assert!(refused(Machine::X86_64, elf::R_X86_64_TLSDESC_CALL).contains("-mtls-dialect"));
-        assert!(refused(Machine::Aarch64, elf::R_AARCH64_TLSDESC_CALL).contains("-mtls-dialect"));
         assert!(refused(Machine::X86_64, 250).contains("not done"));
+        assert!(refused(Machine::Aarch64, elf::R_AARCH64_TLSDESC_OFF_G1).contains("not done"));
     }
 }

@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::forms::{Machine, Target};
 use super::read::{Kind, Reloc, Type};
-use super::start;
 use super::{Meaning, ObjectFile, Provided};
+use super::{descriptor, start};
+use crate::link::foreign::{Entity, Placed};
 use crate::memory::reservation::{Part, Parts};
 
 /// Bytes reserved for a stub.
@@ -29,16 +30,8 @@ const UNWIND_ALIGN: usize = 4;
 /// Bytes of a word of the table.
 const WORD: usize = 8;
 
-/// An import, with its address.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Imported {
-    /// 0 if it may be missing, and is.
-    pub(super) address: usize,
-    pub(super) is_code: bool,
-}
-
-/// Imports by name.
-pub(super) type Imports<'a> = BTreeMap<&'a str, Imported>;
+/// Imports by name. One that may be missing, and is, is data at 0.
+pub(super) type Imports<'a> = BTreeMap<&'a str, Placed>;
 
 /// The use of a slot or a stub.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,6 +49,7 @@ impl<'a> Key<'a> {
             Meaning::Own { member, index, .. } => Key::Own(member, index),
             Meaning::Common(name) | Meaning::Import(name) => Key::Name(name),
             Meaning::Provided(Provided::Table) => Key::Name("_GLOBAL_OFFSET_TABLE_"),
+            Meaning::Provided(Provided::ThreadBlock) => Key::Name("_TLS_MODULE_BASE_"),
             Meaning::Provided(Provided::DsoHandle) => Key::Name("__dso_handle"),
             Meaning::Provided(Provided::AtExit) => Key::Name("atexit"),
             Meaning::Provided(Provided::Start(name)) => Key::Start(name),
@@ -74,17 +68,30 @@ pub(super) struct Stub {
     pub(super) is_canonical: bool,
 }
 
-/// A word of the table, or two.
+/// Words of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Slot<'a> {
     /// The address of something, plus an addend.
     Address { member: usize, symbol: usize, key: Key<'a>, addend: i64 },
     /// Module and offset.
     Pair { member: usize, symbol: usize, addend: i64 },
+    /// See `descriptor.rs`.
+    Descriptor { member: usize, symbol: usize, addend: i64 },
     /// The distance from the thread's pointer.
     Thread { member: usize, symbol: usize, addend: i64 },
     /// The module, and 0.
     Module,
+}
+
+impl Slot<'_> {
+    fn bytes(self) -> usize {
+        let words = match self {
+            Slot::Address { .. } | Slot::Thread { .. } => 1,
+            Slot::Pair { .. } | Slot::Module => 2,
+            Slot::Descriptor { .. } => descriptor::WORDS,
+        };
+        words * WORD
+    }
 }
 
 /// The slot of a relocation, and what is added to its address.
@@ -108,6 +115,7 @@ pub(super) fn slot<'a>(
             Some((Slot::Address { member, symbol, key, addend: inner }, outer))
         }
         Target::Pair => Some((Slot::Pair { member, symbol, addend: inner }, outer)),
+        Target::Descriptor => Some((Slot::Descriptor { member, symbol, addend: inner }, outer)),
         Target::ThreadSlot => Some((Slot::Thread { member, symbol, addend: inner }, outer)),
         Target::ModulePair => Some((Slot::Module, outer)),
         _ => None,
@@ -144,6 +152,8 @@ pub(super) struct Layout<'a> {
     pub(super) unwind: Option<usize>,
     /// The first file whose thread-local storage has to be at a fixed distance from the thread's pointer.
     pub(super) static_tls: Option<&'a str>,
+    /// Thread-local symbols of other units whose storage has to be so, with the file that says so.
+    pub(super) imported_static_tls: BTreeMap<&'a str, &'a str>,
     /// The first file with absolute addresses of 32 bits.
     pub(super) low: Option<&'a str>,
     /// The imported data that has to be in reach, with the file that says so.
@@ -172,11 +182,13 @@ impl<'a> Layout<'a> {
         if layout.low.is_some() {
             layout.put_copies(imports)?;
         }
-        // Others may use what is chosen at run time by its name.
-        for (_, defined) in object.given() {
-            let row = &object.members[defined.member].symbols[defined.symbol];
-            if row.ty == Type::Indirect {
-                layout.put_chosen(Key::Own(defined.member, defined.symbol))?;
+        // Others may use by their names what is chosen at run time, and thread-local symbols.
+        for defined in object.defined.values() {
+            let (member, symbol) = (defined.member, defined.symbol);
+            match object.type_of(defined) {
+                Type::Indirect => layout.put_chosen(Key::Own(member, symbol))?,
+                Type::Tls => layout.put_slot(Slot::Pair { member, symbol, addend: 0 })?,
+                Type::Function | Type::Other => {}
             }
         }
         Some(layout)
@@ -245,27 +257,26 @@ impl<'a> Layout<'a> {
     ) -> Option<()> {
         let file = &object.members[member];
         let key = Key::of(meaning);
-        if let Some((slot, _)) = slot(file.machine, member, reloc, key)
-            && !self.slots.contains_key(&slot)
-        {
-            let is_pair = matches!(slot, Slot::Pair { .. } | Slot::Module);
-            let size = if is_pair { 2 * WORD } else { WORD };
-            let at = put(&mut self.sizes.read_only, size, WORD)?;
-            self.slots.insert(slot, at);
+        if let Some((slot, _)) = slot(file.machine, member, reloc, key) {
+            self.put_slot(slot)?;
         }
         if reloc.form.is_low() && !matches!(meaning, Meaning::Own { row, .. } if row.is_absolute()) {
             self.low.get_or_insert(&file.name);
         }
         let form = reloc.form;
         if matches!(form.target, Target::ThreadOffset | Target::ThreadSlot) {
-            self.static_tls.get_or_insert(&file.name);
+            match meaning {
+                Meaning::Import(name) => drop(self.imported_static_tls.entry(name).or_insert(&file.name)),
+                _ => drop(self.static_tls.get_or_insert(&file.name)),
+            }
         }
         match meaning {
             Meaning::Own { row, .. } if row.ty == Type::Indirect => self.put_chosen(key),
             Meaning::Import(name) if form.is_near() || form.is_low() => {
                 let import = imports.get(name).copied().unwrap_or_default();
-                if import.is_code || form.target == Target::Call {
-                    return self.put_stub(key, import.is_code && form.target == Target::Symbol);
+                let is_code = import.entity == Entity::Code;
+                if is_code || form.target == Target::Call {
+                    return self.put_stub(key, is_code && form.target == Target::Symbol);
                 }
                 if import.address != 0 {
                     self.near.entry(name).or_insert(&file.name);
@@ -290,6 +301,14 @@ impl<'a> Layout<'a> {
                 }
                 None => drop(self.near.insert(name.0, name.1)),
             }
+        }
+        Some(())
+    }
+
+    fn put_slot(&mut self, slot: Slot<'a>) -> Option<()> {
+        if !self.slots.contains_key(&slot) {
+            let at = put(&mut self.sizes.read_only, slot.bytes(), WORD)?;
+            self.slots.insert(slot, at);
         }
         Some(())
     }

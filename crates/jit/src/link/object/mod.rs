@@ -13,9 +13,11 @@
 //! | `archive.rs` | archives: which members are linked together |
 //! | `layout.rs` | where sections, slots and stubs go |
 //! | `place.rs` | addresses of symbols, and bytes in memory |
+//! | `stub.rs` | the machine code of stubs |
 //! | `own_code.rs` | code that an embedder has made, as an object file |
 //! | `start.rs` | functions that choose functions, initialisers, finalisers, unwind tables |
 //! | `tls.rs` | thread-local storage by look-up |
+//! | `descriptor.rs` | the function that descriptors of thread-local symbols call |
 //! | `static_tls.rs` | thread-local storage at a fixed distance from the thread's pointer |
 //!
 //! Files that are linked together are one unit, in pages of its own, with one table of slots. It is placed where its relative references reach: in code memory, near the
@@ -30,12 +32,14 @@
 //! | hidden, internal | seen by code of the same dylib only; a strong one is its unit's own if there are several |
 //! | of a COMDAT group | of the first group with the name; later ones are left out |
 //! | chosen at run time (`ifunc`) | a stub, whose destination is chosen when the unit starts |
-//! | thread-local | by `__tls_get_addr` (compiled with `-fPIC`), or by a fixed distance, as long as the system's loader has room; within the unit |
+//! | thread-local | by `__tls_get_addr` or a descriptor (compiled with `-fPIC`), or by a fixed distance, as long as the system's loader has room |
+//! | thread-local, of another unit | the same; by a fixed distance if the other unit has one, or no thread has used its storage yet |
+//! | thread-local, of a library | refused |
 //! | function of the process, out of reach | a stub; its address is the same everywhere in the unit |
 //! | constant of a library, for code with absolute addresses of 32 bits | a copy |
 //! | other data of the process, out of reach | refused |
 //! | `__start_NAME`, `__stop_NAME` | the ends of the sections `NAME`, which are adjacent |
-//! | `_GLOBAL_OFFSET_TABLE_`, `__dso_handle`, `__tls_get_addr`, `atexit`, `__cxa_thread_atexit` | of the unit |
+//! | `_GLOBAL_OFFSET_TABLE_`, `_TLS_MODULE_BASE_`, `__dso_handle`, `__tls_get_addr`, `atexit`, `__cxa_thread_atexit` | of the unit |
 //!
 //! Refusals name the construct. The unwind table is handed to the system's unwinder, so exceptions of C++ pass from file to file; none may reach compiled code of programs.
 //! Debug information is left out. Every function is a symbol for debuggers and profilers.
@@ -44,6 +48,7 @@
 //! for native code.
 
 mod archive;
+mod descriptor;
 pub(crate) mod error;
 mod forms;
 mod layout;
@@ -52,7 +57,8 @@ mod place;
 mod read;
 mod start;
 mod static_tls;
-mod tls;
+mod stub;
+pub(crate) mod tls;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,6 +133,8 @@ enum Meaning<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Provided<'a> {
     Table,
+    /// The start of the thread-local block.
+    ThreadBlock,
     DsoHandle,
     AtExit,
     Start(&'a str),
@@ -221,10 +229,6 @@ impl ObjectFile {
                 let name = &member.symbols[reloc.symbol].name;
                 let is_tls = reloc.form.target.is_thread_local();
                 match self.meaning(number, reloc.symbol, overridden) {
-                    Meaning::Import(name) if is_tls => {
-                        let what = format!("the thread-local symbol `{name}` of another file");
-                        return Err(unsupported(&member.name, what));
-                    }
                     Meaning::Own { member: of, row, .. } => {
                         let is_any = matches!(reloc.form.target, Target::TlsModule | Target::ModulePair);
                         let in_block = self.section_of(of, row).is_some_and(|own| own.kind == Kind::Tls);
@@ -303,6 +307,7 @@ impl ObjectFile {
         };
         match name {
             "_GLOBAL_OFFSET_TABLE_" => Some(Provided::Table),
+            "_TLS_MODULE_BASE_" => Some(Provided::ThreadBlock),
             "__dso_handle" => Some(Provided::DsoHandle),
             "atexit" => Some(Provided::AtExit),
             _ => {
@@ -315,18 +320,15 @@ impl ObjectFile {
 
     /// The symbols that it offers to others.
     pub fn defined(&self) -> impl Iterator<Item = Given<'_>> {
-        self.given().map(|(name, defined)| {
+        self.defined.iter().map(|(name, defined)| {
             let gives_way = defined.strength != Strength::Strong || defined.is_hidden;
             Given { name, is_hidden: defined.is_hidden, gives_way }
         })
     }
 
-    /// The definitions that others may use. Thread-local symbols have no address.
-    fn given(&self) -> impl Iterator<Item = (&str, &Defined)> {
-        let has_address =
-            |defined: &Defined| self.members[defined.member].symbols[defined.symbol].ty != Type::Tls;
-        let given = self.defined.iter().filter(move |(_, defined)| has_address(defined));
-        given.map(|(name, defined)| (name.as_str(), defined))
+    /// The type of a definition.
+    fn type_of(&self, defined: &Defined) -> Type {
+        self.members[defined.member].symbols[defined.symbol].ty
     }
 
     /// The symbols that it needs from others, those that may be missing included.

@@ -9,14 +9,14 @@ use brolga_codegen::compiled::Symbol;
 
 use super::error::{ObjectFileError, unsupported};
 use super::forms::{self, Base, Machine, Target};
-use super::layout::{Imported, Imports, Key, Layout, Slot, Stub, slot};
+use super::layout::{Imports, Key, Layout, Slot, Stub, slot};
 use super::read::{At, Kind, Reloc, Section, Strength, Type};
 use super::start::{self, Plan, Started};
-use super::tls::{self, Registered, Template};
-use super::{Meaning, ObjectFile, Provided};
+use super::tls::{self, Registered, Template, ThreadLocal};
+use super::{Meaning, ObjectFile, Provided, descriptor, stub};
 use crate::debug::code_map::{CodeUnit, PlacedFunction};
 use crate::engine::Jit;
-use crate::link::foreign::{Foreign, LoadedObject, Placed};
+use crate::link::foreign::{Entity, Foreign, LoadedObject, Placed};
 use crate::link::linker::{LinkError, LoadedUnit};
 use crate::memory::reservation::Part;
 use crate::memory::space::{Draft, Memory, TRAP};
@@ -41,6 +41,7 @@ impl Jit {
     ) -> Result<LoadedObject, LinkError> {
         object.check_references(overridden)?;
         let (imported, owners) = self.imports(object, imports, overridden)?;
+        check_imports(object, &imported, overridden)?;
         let too_large = || {
             let name = object.members.first().map_or("object file", |member| &member.name);
             unsupported(name, "4 GiB of sections or more")
@@ -49,8 +50,18 @@ impl Jit {
         let allowed = allowed(&layout, &imported)?;
         let draft = self.draft_within(layout.sizes, &allowed)?.ok_or_else(|| nowhere(&layout))?;
         let bases = Part::ALL.map(|part| draft.addresses(part).start);
-        let mut unit = Unit { object, overridden, layout, imported, bases, tls: None, thread_offset: 0 };
+        let mut unit = Unit {
+            object,
+            overridden,
+            layout,
+            imported,
+            bases,
+            tls: None,
+            thread_offset: 0,
+            distances: BTreeMap::new(),
+        };
         unit.register_tls()?;
+        unit.find_distances()?;
         self.fill(unit, draft, owners)
     }
 
@@ -86,9 +97,10 @@ impl Jit {
         overridden: &BTreeSet<String>,
     ) -> Result<(Imports<'a>, Vec<Arc<LoadedUnit>>), LinkError> {
         let (mut found, mut owners, mut missing) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let lost = object.given().filter(|(name, defined)| overridden.contains(*name) && !defined.is_own());
+        let lost = object.defined.iter().filter(|(name, own)| overridden.contains(*name) && !own.is_own());
+        let lost = lost.map(|(name, _)| (name.as_str(), Strength::Strong));
         let needs = object.undefined.iter().map(|(name, strength)| (name.as_str(), *strength));
-        for (name, strength) in needs.chain(lost.map(|(name, _)| (name, Strength::Strong))) {
+        for (name, strength) in needs.chain(lost) {
             let foreign = given.get(name);
             if let Some(object) = foreign.and_then(|foreign| foreign.object.as_ref())
                 && !owners.iter().any(|known| Arc::ptr_eq(known, &object.unit))
@@ -111,26 +123,50 @@ impl Jit {
         }
     }
 
-    fn import(&self, name: &str, strength: Strength, given: Option<&Foreign>) -> Result<Imported, String> {
+    fn import(&self, name: &str, strength: Strength, given: Option<&Foreign>) -> Result<Placed, String> {
+        let entity = |is_code| if is_code { Entity::Code } else { Entity::Data };
         if let Some(address) = tls::own(name) {
-            return Ok(Imported { address, is_code: true });
+            return Ok(Placed { address, entity: Entity::Code });
         }
         if let Some(foreign) = given {
-            return Ok(Imported { address: foreign.address, is_code: self.is_code(name, foreign) });
+            let address = foreign.address;
+            let is_code = || start::is_code(address) || self.code_map().unit(address).is_some();
+            let here = || Placed { address, entity: entity(is_code()) };
+            return Ok(foreign.placed(name).unwrap_or_else(here));
         }
         match self.runtime().foreign().given(name) {
-            Ok(address) => Ok(Imported { address, is_code: start::is_code(address) }),
-            Err(_) if strength == Strength::Weak => Ok(Imported::default()),
+            Ok(address) => Ok(Placed { address, entity: entity(start::is_code(address)) }),
+            Err(_) if strength == Strength::Weak => Ok(Placed::default()),
             Err(error) => Err(error.to_string()),
         }
     }
+}
 
-    fn is_code(&self, name: &str, foreign: &Foreign) -> bool {
-        match &foreign.object {
-            Some(object) => object.symbols.get(name).is_some_and(|placed| placed.is_code),
-            None => start::is_code(foreign.address) || self.code_map().unit(foreign.address).is_some(),
+/// Checks that references to thread-local symbols of other units, and no other references, are made as such.
+fn check_imports(
+    object: &ObjectFile,
+    imports: &Imports<'_>,
+    overridden: &BTreeSet<String>,
+) -> Result<(), ObjectFileError> {
+    for (number, _, section) in object.kept() {
+        for reloc in &section.relocs {
+            let Meaning::Import(name) = object.meaning(number, reloc.symbol, overridden) else { continue };
+            let Some(import) = imports.get(name) else { continue };
+            let is_missing = import.address == 0;
+            let what = match (import.thread_local(), reloc.form.target) {
+                (None, target) if !target.is_thread_local() => continue,
+                (_, Target::Pair | Target::Descriptor) if is_missing => continue,
+                (Some(_), Target::Pair | Target::Descriptor | Target::ThreadSlot | Target::ThreadOffset) => {
+                    continue;
+                }
+                (Some(_), _) => format!("an address of `{name}`, which is different in each thread"),
+                (None, _) if is_missing => format!("the thread-local symbol `{name}`, which is missing"),
+                (None, _) => format!("the thread-local symbol `{name}` of a library, or `{name}` is none"),
+            };
+            return Err(unsupported(&object.members[number].name, what));
         }
     }
+    Ok(())
 }
 
 /// The addresses at which a unit may be.
@@ -174,6 +210,8 @@ struct Unit<'a> {
     tls: Option<Registered>,
     /// The distance of static thread-local storage from the thread's pointer.
     thread_offset: isize,
+    /// The same of thread-local symbols of other units.
+    distances: BTreeMap<&'a str, isize>,
 }
 
 impl<'a> Unit<'a> {
@@ -196,6 +234,20 @@ impl<'a> Unit<'a> {
             })?;
         }
         module.fill(template);
+        Ok(())
+    }
+
+    fn find_distances(&mut self) -> Result<(), LinkError> {
+        for (&name, &file) in &self.layout.imported_static_tls {
+            let symbol = self.imported.get(name).and_then(Placed::thread_local);
+            let distance = symbol.and_then(ThreadLocal::distance).ok_or_else(|| {
+                let what = format!(
+                    "a fixed distance of the thread-local symbol `{name}` of another unit from the thread's pointer: threads have used it, or there is no room (compile with -fPIC)"
+                );
+                unsupported(file, what)
+            })?;
+            self.distances.insert(name, distance);
+        }
         Ok(())
     }
 
@@ -252,20 +304,37 @@ impl<'a> Unit<'a> {
             Meaning::Provided(Provided::Stop(name)) => {
                 self.layout.named.get(name).map(|&(part, _, end)| self.at(part, end))
             }
-            Meaning::Nothing => None,
+            Meaning::Provided(Provided::ThreadBlock) | Meaning::Nothing => None,
+        }
+    }
+
+    /// The place of a thread-local symbol; `None` if it is missing.
+    fn thread_local(&self, meaning: Meaning<'a>) -> Option<ThreadLocal> {
+        let module = self.tls.as_ref().map_or(0, Registered::id);
+        match meaning {
+            Meaning::Own { member, row, .. } => {
+                let At::Section { index, offset } = row.at else { return None };
+                let start = self.layout.tls.offsets.get(&(member, index))?;
+                Some(ThreadLocal { module, offset: start + offset as usize })
+            }
+            Meaning::Provided(Provided::ThreadBlock) => Some(ThreadLocal { module, offset: 0 }),
+            Meaning::Import(name) => self.imported.get(name)?.thread_local(),
+            Meaning::Common(_) | Meaning::Provided(_) | Meaning::Nothing => None,
         }
     }
 
     /// The offset of a thread-local symbol in its block.
     fn tls_offset(&self, meaning: Meaning<'a>) -> Option<usize> {
-        let Meaning::Own { member, row, .. } = meaning else { return None };
-        let At::Section { index, offset } = row.at else { return None };
-        Some(self.layout.tls.offsets.get(&(member, index))? + offset as usize)
+        Some(self.thread_local(meaning)?.offset)
     }
 
     /// The distance of a thread-local symbol from the thread's pointer.
     fn thread_offset_of(&self, meaning: Meaning<'a>) -> Option<usize> {
-        Some(self.tls_offset(meaning)?.wrapping_add_signed(self.thread_offset))
+        let start = self.thread_offset;
+        match meaning {
+            Meaning::Import(name) => Some(*self.distances.get(name)? as usize),
+            _ => Some(self.tls_offset(meaning)?.wrapping_add_signed(start)),
+        }
     }
 
     /// Fills in the places of a section that is at `address`. References to what is left out become 0, which ends no entry of an unwind table.
@@ -309,7 +378,7 @@ impl<'a> Unit<'a> {
         match reloc.form.target {
             Target::Symbol => [self.address(meaning).map(plus), None],
             Target::Call => [self.address(meaning).map(plus), self.stub(key).map(|(stub, _)| plus(stub))],
-            Target::Slot | Target::Pair | Target::ModulePair | Target::ThreadSlot => {
+            Target::Slot | Target::Pair | Target::Descriptor | Target::ModulePair | Target::ThreadSlot => {
                 let found = slot(machine, member, reloc, key).and_then(|(slot, addend)| {
                     let at = self.at(Part::ReadOnly, *self.layout.slots.get(&slot)?);
                     Some(at.wrapping_add_signed(addend as isize))
@@ -355,43 +424,54 @@ impl<'a> Unit<'a> {
             draft.write(Part::ReadOnly, at, &start::constant(address, size));
         }
         for (&slot, &at) in &self.layout.slots {
-            draft.write(Part::ReadOnly, at, &self.words_of(slot));
+            let words = self.words_of(slot, self.at(Part::ReadOnly, at));
+            let bytes: Vec<u8> = words.into_iter().flat_map(|word| (word as u64).to_le_bytes()).collect();
+            draft.write(Part::ReadOnly, at, &bytes);
         }
         for (&key, stub) in &self.layout.stubs {
             let code = match (self.layout.words.get(&key), key) {
-                (Some(&word), _) => chosen(self.at(Part::Code, stub.at), self.at(Part::Writable, word)),
-                (None, Key::Name(name)) => jump(self.imported.get(name).map_or(0, |import| import.address)),
+                (Some(&word), _) => stub::chosen(self.at(Part::Code, stub.at), self.at(Part::Writable, word)),
+                (None, Key::Name(name)) => {
+                    stub::jump(self.imported.get(name).map_or(0, |import| import.address))
+                }
                 (None, _) => Vec::new(),
             };
             draft.write(Part::Code, stub.at, &code);
         }
         if let Some(at) = self.layout.at_exit {
-            draft.write(Part::Code, at, &at_exit(self.table(), start::cxa_atexit()));
+            draft.write(Part::Code, at, &stub::at_exit(self.table(), start::cxa_atexit()));
         }
         Ok(())
     }
 
-    /// The words of a slot.
-    fn words_of(&self, slot: Slot<'a>) -> Vec<u8> {
-        let module = || self.tls.as_ref().map_or(0, Registered::id);
+    /// The words of a slot that is at an address.
+    fn words_of(&self, slot: Slot<'a>, at: usize) -> Vec<usize> {
         let meaning = |member, symbol| self.object.meaning(member, symbol, self.overridden);
-        let (first, second) = match slot {
+        // A symbol that may be missing, and is, is in no module.
+        let pair = |member, symbol, addend: i64| {
+            let missing = ThreadLocal { module: 0, offset: 0 };
+            let ThreadLocal { module, offset } =
+                self.thread_local(meaning(member, symbol)).unwrap_or(missing);
+            ThreadLocal { module, offset: offset.wrapping_add_signed(addend as isize) }
+        };
+        match slot {
             Slot::Address { member, symbol, addend, .. } => {
                 let address = self.address(meaning(member, symbol)).unwrap_or(0);
-                (address.wrapping_add_signed(addend as isize), None)
+                vec![address.wrapping_add_signed(addend as isize)]
             }
             Slot::Pair { member, symbol, addend } => {
-                let offset = self.tls_offset(meaning(member, symbol)).unwrap_or(0);
-                (module(), Some(offset.wrapping_add_signed(addend as isize)))
+                let ThreadLocal { module, offset } = pair(member, symbol, addend);
+                vec![module, offset]
+            }
+            Slot::Descriptor { member, symbol, addend } => {
+                descriptor::words(at, pair(member, symbol, addend)).to_vec()
             }
             Slot::Thread { member, symbol, addend } => {
                 let offset = self.thread_offset_of(meaning(member, symbol)).unwrap_or(0);
-                (offset.wrapping_add_signed(addend as isize), None)
+                vec![offset.wrapping_add_signed(addend as isize)]
             }
-            Slot::Module => (module(), Some(0)),
-        };
-        let words = std::iter::once(first).chain(second);
-        words.flat_map(|word| (word as u64).to_le_bytes()).collect()
+            Slot::Module => vec![self.tls.as_ref().map_or(0, Registered::id), 0],
+        }
     }
 
     /// The first content of the thread-local block of each thread.
@@ -457,18 +537,28 @@ impl<'a> Unit<'a> {
 
     /// The symbols that others may use.
     fn symbols(&self) -> BTreeMap<String, Placed> {
-        let placed = |(name, defined): (&'a str, &super::Defined)| {
+        let placed = |(name, defined): (&'a String, &super::Defined)| {
             if self.overridden.contains(name) {
                 return None;
             }
-            let meaning = self.object.meaning(defined.member, defined.symbol, self.overridden);
+            let (member, symbol) = (defined.member, defined.symbol);
+            let meaning = self.object.meaning(member, symbol, self.overridden);
+            if self.object.type_of(defined) == Type::Tls {
+                let word = self.layout.slots.get(&Slot::Pair { member, symbol, addend: 0 })?;
+                let entity = Entity::ThreadLocal(self.thread_local(meaning)?);
+                return Some((name.clone(), Placed { address: self.at(Part::ReadOnly, *word), entity }));
+            }
             let address = self.address(meaning)?;
             let code = self.at(Part::Code, 0);
             let is_code = (code..code + self.layout.sizes.code).contains(&address);
-            let row = &self.object.members[defined.member].symbols[defined.symbol];
-            Some((name.to_owned(), Placed { address, is_code, is_absolute: row.is_absolute() }))
+            let entity = match self.object.members[member].symbols[symbol].is_absolute() {
+                true => Entity::Number,
+                false if is_code => Entity::Code,
+                false => Entity::Data,
+            };
+            Some((name.clone(), Placed { address, entity }))
         };
-        self.object.given().filter_map(placed).collect()
+        self.object.defined.iter().filter_map(placed).collect()
     }
 
     /// The functions, for debuggers and profilers. A section of code without any is one by itself.
@@ -513,50 +603,4 @@ impl<'a> Unit<'a> {
         let code = draft.addresses(Part::Code);
         CodeUnit::of_object(placed, code.start, self.layout.sizes.code, by_name.into())
     }
-}
-
-/// A jump to an address, which is in the code.
-fn jump(target: usize) -> Vec<u8> {
-    let mut code = match Machine::HOST {
-        // jmp *[rip + 2]; ud2
-        Machine::X86_64 => vec![0xff, 0x25, 2, 0, 0, 0, 0x0f, 0x0b],
-        // ldr x16, .+8; br x16
-        Machine::Aarch64 => [0x5800_0050u32, 0xd61f_0200].map(u32::to_le_bytes).concat(),
-    };
-    code.extend((target as u64).to_le_bytes());
-    code
-}
-
-/// A jump to the address in a word.
-fn chosen(place: usize, word: usize) -> Vec<u8> {
-    match Machine::HOST {
-        // jmp *[rip + distance]
-        Machine::X86_64 => {
-            let distance = word.wrapping_sub(place + 6) as i32;
-            [&[0xff, 0x25], &distance.to_le_bytes()[..]].concat()
-        }
-        // ldr x16, .+16; ldr x16, [x16]; br x16
-        Machine::Aarch64 => {
-            let mut code = [0x5800_0090u32, 0xf940_0210, 0xd61f_0200, 0].map(u32::to_le_bytes).concat();
-            code.extend((word as u64).to_le_bytes());
-            code
-        }
-    }
-}
-
-/// `atexit` of a unit: `__cxa_atexit` with its handle.
-fn at_exit(handle: usize, target: usize) -> Vec<u8> {
-    let mut code = match Machine::HOST {
-        // mov rdx, [rip + 9]; xor esi, esi; jmp *[rip + 9]
-        Machine::X86_64 => {
-            vec![0x48, 0x8b, 0x15, 9, 0, 0, 0, 0x31, 0xf6, 0xff, 0x25, 9, 0, 0, 0, 0xcc]
-        }
-        // ldr x2, .+16; mov x1, xzr; ldr x16, .+16; br x16
-        Machine::Aarch64 => {
-            [0x5800_0082u32, 0xaa1f_03e1, 0x5800_0090, 0xd61f_0200].map(u32::to_le_bytes).concat()
-        }
-    };
-    code.extend((handle as u64).to_le_bytes());
-    code.extend((target as u64).to_le_bytes());
-    code
 }

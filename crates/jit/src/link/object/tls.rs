@@ -78,6 +78,28 @@ struct Modules {
 
 static MODULES: RwLock<Modules> = RwLock::new(Modules { last: 0, by_id: BTreeMap::new() });
 
+/// The place of a thread-local symbol: its module, and the offset in each block of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ThreadLocal {
+    pub(crate) module: usize,
+    pub(crate) offset: usize,
+}
+
+impl ThreadLocal {
+    /// Its address in this thread; `None` without memory, or if the module is gone.
+    pub(crate) fn address(self) -> Option<usize> {
+        let address = address_in_block(self.module, self.offset);
+        (!address.is_null()).then(|| address.expose_provenance())
+    }
+
+    /// Its distance from the pointer of each thread. Fixes the module, unless a thread uses it already: then, or without room, `None`.
+    pub(super) fn distance(self) -> Option<isize> {
+        let module = by_id(self.module)?;
+        let start = module.fix_unused()?;
+        Some(start.wrapping_add_unsigned(self.offset))
+    }
+}
+
 /// Keeps a module entered.
 pub(super) struct Registered(Arc<Module>);
 
@@ -132,6 +154,23 @@ impl Module {
         Some(self.fixed.get_or_init(|| fixed).offset())
     }
 
+    /// The same for a module whose template is known, unless it has blocks.
+    fn fix_unused(&self) -> Option<isize> {
+        if let Some(fixed) = self.fixed.get() {
+            return Some(fixed.offset());
+        }
+        let template = self.template.get()?;
+        // The system's loader has a lock, under which another thread may need a block.
+        let new = StaticTls::new(&template.bytes, template.align)?;
+        let blocks = self.lock();
+        if blocks.is_empty() {
+            // Another thread's storage is as good.
+            let _ = self.fixed.set(new);
+        }
+        drop(blocks);
+        self.fixed.get().map(StaticTls::offset)
+    }
+
     pub(super) fn belong_to(&self, unit: &Arc<dyn Any + Send + Sync>) {
         let _already = self.unit.set(Arc::downgrade(unit));
     }
@@ -142,6 +181,7 @@ impl Module {
 
     /// The block of this thread, which has none yet.
     fn block(&self, thread: usize) -> Option<NonNull<u8>> {
+        let mut blocks = self.lock();
         if let Some(fixed) = self.fixed.get() {
             return NonNull::new(std::ptr::with_exposed_provenance_mut(fixed.address()));
         }
@@ -154,7 +194,7 @@ impl Module {
             start.copy_from_nonoverlapping(NonNull::from(&**bytes).cast(), bytes.len());
             start
         };
-        self.lock().insert(thread, Block { start, layout });
+        blocks.insert(thread, Block { start, layout });
         Some(start)
     }
 }
@@ -206,9 +246,14 @@ fn this_thread() -> Option<NonNull<Thread>> {
 /// # Safety
 ///
 /// The pair is a slot of a unit that is loaded.
-unsafe extern "C" fn get_addr(pair: *const [usize; 2]) -> *mut u8 {
+pub(super) unsafe extern "C" fn get_addr(pair: *const [usize; 2]) -> *mut u8 {
     // SAFETY: by the contract.
     let [id, offset] = unsafe { *pair };
+    address_in_block(id, offset)
+}
+
+/// An address in this thread's block of a module, null if there is no memory, or no module with the number.
+fn address_in_block(id: usize, offset: usize) -> *mut u8 {
     let Some(thread) = this_thread() else { return std::ptr::null_mut() };
     // SAFETY: the record is this thread's alone, and nothing below calls code that may take it.
     let blocks = unsafe { &mut (*thread.as_ptr()).blocks };
