@@ -8,7 +8,7 @@ use std::sync::Arc;
 use brolga_codegen::compiled::Symbol;
 
 use super::error::{ObjectFileError, unsupported};
-use super::forms::{self, Base, Machine, Target};
+use super::forms::{self, Base, Target};
 use super::layout::{Imports, Key, Layout, Slot, Stub, slot};
 use super::read::{At, Kind, Reloc, Section, Strength, Type};
 use super::start::{self, Plan, Started};
