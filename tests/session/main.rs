@@ -46,6 +46,7 @@ mod frames;
 mod kinds;
 mod lazy;
 mod library;
+mod loader;
 mod loops;
 mod methods;
 mod model;

@@ -419,7 +419,11 @@ impl Dylib {
         self.redefine(self.typed_host(name, body)?)
     }
 
-    fn typed_host<M>(&self, name: &str, body: impl TypedHost<M>) -> Result<Definitions, SessionError> {
+    pub(super) fn typed_host<M>(
+        &self,
+        name: &str,
+        body: impl TypedHost<M>,
+    ) -> Result<Definitions, SessionError> {
         let settling = self.session.host_method(name);
         let (cx, runtime) = (&self.context(), self.session.runtime());
         let refused = |reason: String| SessionError::Host { reason };

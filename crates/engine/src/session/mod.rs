@@ -123,6 +123,7 @@ mod lazy;
 mod libraries;
 mod library;
 mod link_orders;
+mod loader;
 mod method_table;
 mod names_in;
 mod needs;
@@ -246,6 +247,8 @@ struct Inner {
     observer: Mutex<Option<dump::Observer>>,
     /// Changes programs before they are defined.
     transform: Mutex<Option<transform::Transform>>,
+    /// To run at the end; none after it.
+    exits: Mutex<Option<Vec<loader::Exit>>>,
     /// Stores that are searched for code before it is compiled.
     code: CodeCache,
     doors: Option<Doors>,
@@ -386,6 +389,7 @@ impl Session {
             reporter: Mutex::default(),
             observer: Mutex::default(),
             transform: Mutex::default(),
+            exits: Mutex::new(Some(Vec::new())),
             code: cache,
             doors,
             fuel,
@@ -568,7 +572,7 @@ impl Session {
         functions
     }
 
-    /// Ends the session: it refuses new work and finishes the work that was begun, with its lookups; it runs the
+    /// Ends the session: it runs what was given to [`Session::at_exit`]; it refuses new work and finishes the work that was begun, with its lookups; it runs the
     /// finalisers of open dylibs, the youngest dylib first, and compiles lazy functions that they call; it removes all
     /// definitions. Handles to eager functions stay valid. Returns the exceptions of finalisers. A second call does
     /// nothing.
@@ -577,6 +581,7 @@ impl Session {
     pub fn end(&self) -> Vec<SessionError> {
         let end = || {
             let mut thrown = Vec::new();
+            thrown.extend(self.run_exits());
             // Nothing is recompiled for the sake of what ends.
             self.inner.edges.end();
             self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));

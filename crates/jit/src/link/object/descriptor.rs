@@ -135,7 +135,8 @@ unsafe extern "C" fn find_descriptor() {
 #[unsafe(naked)]
 unsafe extern "C" fn find_descriptor() {
     std::arch::naked_asm!(
-        "stp x29, x30, [sp, #-672]!",
+        "sub sp, sp, #672",
+        "stp x29, x30, [sp]",
         "mov x29, sp",
         "stp x1, x2, [sp, #16]",
         "stp x3, x4, [sp, #32]",
@@ -191,7 +192,8 @@ unsafe extern "C" fn find_descriptor() {
         "ldp q26, q27, [sp, #576]",
         "ldp q28, q29, [sp, #608]",
         "ldp q30, q31, [sp, #640]",
-        "ldp x29, x30, [sp], #672",
+        "ldp x29, x30, [sp]",
+        "add sp, sp, #672",
         "ret",
         get_addr = sym tls::get_addr,
     )
