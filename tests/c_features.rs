@@ -1,12 +1,13 @@
 //! Features of C and C++, one a file of `tests/c_features/`, as object files in a session and as programs of the system's linker: the same value.
 //!
-//! Every file defines `long feature(void)`. It is compiled with `-fPIC`, `-fPIE` and `-fno-pic`, at `-O0` and at `-O2`. Lines at its start say more:
+//! Every file defines `long feature(void)`. It is compiled by gcc, and by clang where that is installed, with `-fPIC`, `-fPIE` and `-fno-pic`, at `-O0` and at `-O2`. Lines at its start say more:
 //!
 //! | line | means |
 //! |---|---|
 //! | `// flags: …` | more options of the compiler |
 //! | `// refused -fPIE …: text` | with these options the session refuses it, and says `text` |
 //! | `// unresolved: text` | the session names a missing symbol with `text` |
+//! | `// gcc-only:` | clang makes something else of it, or does not compile it |
 //! | `// not-linked:` | the system's linker is not tried |
 //! | `// value: n` | the value, where the system's linker makes another one |
 //! | `//// other.c` | the rest is another file, which is linked with the first |
@@ -29,6 +30,23 @@ mod doors;
 const MODELS: [&str; 3] = ["-fPIC", "-fPIE", "-fno-pic"];
 const LEVELS: [&str; 2] = ["-O0", "-O2"];
 
+/// The compilers of C and of C++.
+#[derive(Clone, Copy)]
+struct Compiler([&'static str; 2]);
+
+const GCC: Compiler = Compiler(["gcc", "g++"]);
+const CLANG: Compiler = Compiler(["clang", "clang++"]);
+
+impl Compiler {
+    fn of(self, is_cpp: bool) -> &'static str {
+        self.0[usize::from(is_cpp)]
+    }
+
+    fn is_there(self) -> bool {
+        self.0.iter().all(|name| Command::new(name).arg("--version").output().is_ok())
+    }
+}
+
 /// A file of the folder.
 struct Feature {
     name: String,
@@ -39,6 +57,7 @@ struct Feature {
     refused: Vec<(Vec<String>, String)>,
     unresolved: Option<String>,
     is_linked: bool,
+    is_gcc_only: bool,
     value: Option<i64>,
 }
 
@@ -69,6 +88,7 @@ impl Feature {
             refused: said("refused "),
             unresolved: said("unresolved").into_iter().next().map(|(_, what)| what),
             is_linked: said("not-linked").is_empty(),
+            is_gcc_only: !said("gcc-only").is_empty(),
             value: said("value").first().map(|(_, value)| value.parse().unwrap()),
         }
     }
@@ -77,13 +97,9 @@ impl Feature {
         self.name.ends_with(".cpp")
     }
 
-    fn compiler(&self) -> &'static str {
-        if self.is_cpp() { "g++" } else { "gcc" }
-    }
-
     /// Compares the feature in one model and level; the difference if there is one.
-    fn check(&self, folder: &Path, model: &str, level: &str) -> Result<(), String> {
-        let objects = self.compile(folder, model, level)?;
+    fn check(&self, folder: &Path, compiler: Compiler, model: &str, level: &str) -> Result<(), String> {
+        let objects = self.compile(folder, compiler, model, level)?;
         let found = self.in_session(&objects);
         let refusal = self.refused.iter().find(|(models, _)| models.iter().any(|one| one == model));
         let wanted = refusal.map(|(_, what)| what).or(self.unresolved.as_ref());
@@ -95,18 +111,24 @@ impl Feature {
         }
         let value = match self.value {
             Some(value) => value,
-            None => self.by_the_system(folder, &objects, model)?,
+            None => self.by_the_system(folder, compiler, &objects, model)?,
         };
         if found == Ok(value) { Ok(()) } else { Err(format!("{found:?} in place of {value}")) }
     }
 
-    fn compile(&self, folder: &Path, model: &str, level: &str) -> Result<Vec<PathBuf>, String> {
+    fn compile(
+        &self,
+        folder: &Path,
+        compiler: Compiler,
+        model: &str,
+        level: &str,
+    ) -> Result<Vec<PathBuf>, String> {
         let mut objects = Vec::new();
         for (name, source) in &self.sources {
             let path = folder.join(name);
             std::fs::write(&path, source).unwrap();
             let object = path.with_extension("o");
-            let mut command = Command::new(self.compiler());
+            let mut command = Command::new(compiler.of(self.is_cpp()));
             command.args(["-w", model, level, "-c"]).args(&self.flags).arg(&path).arg("-o").arg(&object);
             run(command.current_dir(folder))?;
             objects.push(object);
@@ -115,7 +137,13 @@ impl Feature {
     }
 
     /// The value of the program that the system's linker makes.
-    fn by_the_system(&self, folder: &Path, objects: &[PathBuf], model: &str) -> Result<i64, String> {
+    fn by_the_system(
+        &self,
+        folder: &Path,
+        compiler: Compiler,
+        objects: &[PathBuf],
+        model: &str,
+    ) -> Result<i64, String> {
         assert!(self.is_linked, "{} has a value or is refused", self.name);
         let main = folder.join("main.c");
         let source = "#include <stdio.h>\nlong feature(void);\nint main(void) { printf(\"%ld\\n\", feature()); return 0; }\n";
@@ -123,7 +151,7 @@ impl Feature {
         let (object, program) = (folder.join("main.o"), folder.join("program"));
         run(Command::new("gcc").args(["-c", "-fPIC"]).arg(&main).arg("-o").arg(&object))?;
         let kind = if model == "-fno-pic" { "-no-pie" } else { "-pie" };
-        let mut command = Command::new(self.compiler());
+        let mut command = Command::new(compiler.of(self.is_cpp()));
         command.args([kind, "-w"]).args(&self.flags).args(objects).arg(&object);
         run(command.arg("-o").arg(&program).args(["-lm", "-lpthread"]))?;
         let text = run(&mut Command::new(&program))?;
@@ -222,18 +250,23 @@ fn features_of_c_and_cpp_are_what_the_systems_linker_makes_of_them() {
     let is_wanted = |feature: &&Feature| wanted.as_ref().is_none_or(|text| feature.name.contains(text));
     let features: Vec<&Feature> = features.iter().filter(is_wanted).collect();
     assert!(wanted.is_some() || features.len() >= 100, "there are {} features", features.len());
+    let mut cases: Vec<(&Feature, Compiler)> = features.iter().map(|&feature| (feature, GCC)).collect();
+    if CLANG.is_there() {
+        cases.extend(features.iter().filter(|feature| !feature.is_gcc_only).map(|&feature| (feature, CLANG)));
+    }
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-features-{}", std::process::id()));
     std::thread::scope(|scope| {
         for worker in 0..2 {
-            let (folder, next, wrong, features) = (folder.join(worker.to_string()), &next, &wrong, &features);
+            let (folder, next, wrong, cases) = (folder.join(worker.to_string()), &next, &wrong, &cases);
             std::fs::create_dir_all(&folder).unwrap();
             scope.spawn(move || {
-                while let Some(feature) = features.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(&(feature, compiler)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     for model in MODELS {
                         for level in LEVELS {
-                            if let Err(why) = feature.check(&folder, model, level) {
-                                let line = format!("{} {model} {level}: {why}", feature.name);
+                            if let Err(why) = feature.check(&folder, compiler, model, level) {
+                                let (name, by) = (&feature.name, compiler.of(feature.is_cpp()));
+                                let line = format!("{name} {by} {model} {level}: {why}");
                                 eprintln!("{line}");
                                 wrong.lock().unwrap().push(line);
                             }
@@ -245,5 +278,5 @@ fn features_of_c_and_cpp_are_what_the_systems_linker_makes_of_them() {
     });
     std::fs::remove_dir_all(&folder).unwrap();
     let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), 6 * features.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), 6 * cases.len(), wrong.join("\n"));
 }

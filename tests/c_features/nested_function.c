@@ -1,4 +1,5 @@
 // A function inside another one, without an address.
+// gcc-only:
 long feature(void) {
     long x = 3;
     long add(long y) { x += y; return x; }
