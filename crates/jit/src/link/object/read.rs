@@ -33,6 +33,8 @@ const MAX_TLS: u64 = 1 << 24;
 /// The greatest alignment of a section: units are placed at multiples of a page.
 const MAX_ALIGN: u64 = 4096;
 
+const FOR_LINK_TIME: &str = "code for link-time optimisation (compile with -fno-lto)";
+
 /// The priority of functions without one.
 const NO_PRIORITY: u32 = 65_535;
 
@@ -189,6 +191,11 @@ pub(super) struct Name {
 }
 
 fn open<'d>(name: &str, bytes: &'d [u8], machine: Machine) -> Result<Elf<'d>, ObjectFileError> {
+    /// The starts of LLVM's bitcode, plain and wrapped.
+    const BITCODE: [[u8; 4]; 2] = [[b'B', b'C', 0xc0, 0xde], [0xde, 0xc0, 0x17, 0x0b]];
+    if bytes.first_chunk().is_some_and(|start| BITCODE.contains(start)) {
+        return Err(unsupported(name, FOR_LINK_TIME));
+    }
     let file = Elf::parse(bytes).map_err(|error| malformed(name, error))?;
     let header = file.elf_header();
     let found = header.e_machine.get(LittleEndian);
@@ -335,8 +342,7 @@ impl<'d> Reader<'_, 'd> {
             let is_global = symbol.is_global() && !name.is_empty();
             let is_hidden = is_hidden(row.st_other());
             if name == "__gnu_lto_slim" {
-                let what = "code for link-time optimisation (compile with -fno-lto)";
-                return Err(unsupported(self.name, what));
+                return Err(unsupported(self.name, FOR_LINK_TIME));
             }
             let row = SymbolRow { name, at, strength, is_global, is_hidden, ty, size };
             // The first symbol of a file is not one.
