@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds images of `examples/` for aarch64 on this machine, and runs them under qemu-user: each check of the examples has the value that it has here.
-# Needs the command for both architectures: `cargo build --release`, and for aarch64 `tests/aarch64.sh build -p brolga --bin brolga`, which may need another
+# Needs the command for both architectures: `cargo build --release`, and for aarch64 `tests/aarch64.sh build -p brolga-cli`, which may need another
 # compiler (see there). The variables BROLGA and BROLGA_AARCH64 name others.
 #
 #   tests/cross.sh                   all examples

@@ -205,9 +205,11 @@ fn unsafe_stands_in_the_listed_files_only() {
     broken.extend(listed.difference(&found).map(|path| format!("{path}: is listed and has no `unsafe`")));
     for dir in package_dirs() {
         let src = format!("{dir}src/");
-        let forbids = read(&format!("{src}lib.rs")).contains("#![forbid(unsafe_code)]");
+        let names = ["lib.rs", "main.rs"].map(|name| format!("{src}{name}"));
+        let start = names.iter().find(|name| root().join(name).is_file()).expect("a crate's first file");
+        let forbids = read(start).contains("#![forbid(unsafe_code)]");
         if !forbids && !listed.iter().any(|path| path.starts_with(&src)) {
-            broken.push(format!("{src}lib.rs: no file of the crate is listed, so it forbids unsafe code"));
+            broken.push(format!("{start}: no file of the crate is listed, so it forbids unsafe code"));
         }
     }
     hold(

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
-//! runs in its own process (`src/cli/fuzz.rs`).
+//! runs in its own process (`crates/cli/src/fuzz.rs`).
 //!
 //! Names of types are kept as long as a run time: engines are recreated after `INPUTS` inputs.
 

@@ -246,5 +246,5 @@ fn an_interrupt_is_told_when_it_arrives() {
     assert!(log.0.lock().unwrap().iter().any(|event| event == "Interrupted"));
 }
 
-#[path = "support/doors.rs"]
+#[path = "../../../tests/support/doors.rs"]
 mod doors;

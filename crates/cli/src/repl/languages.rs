@@ -1,8 +1,6 @@
-//! The languages of `embedding/` at the prompt, from the same files as the examples.
+//! The languages of `embedding/` at the prompt. Their folders here are links to those of the examples.
 
-#[path = "../../../embedding/kaleidoscope/language/mod.rs"]
 mod kaleidoscope;
-#[path = "../../../embedding/scheme/language/mod.rs"]
 mod scheme;
 
 use std::collections::BTreeSet;
@@ -12,7 +10,7 @@ use brolga::session::Dylib;
 use brolga::{Options, Program};
 use brolga_repl::Language;
 
-use crate::cli::report::Stop;
+use crate::report::Stop;
 
 /// A language by its name on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -1,4 +1,4 @@
-//! The command line: one file for each sub-command, each a few calls into the library.
+//! The `brolga` command: one file for each sub-command, each a few calls into the library of that name.
 //!
 //! | status | meaning |
 //! |---|---|
@@ -83,7 +83,7 @@ enum Command {
 }
 
 /// Reads the arguments of the process and does what they ask.
-pub(crate) fn main() -> ExitCode {
+fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -157,7 +157,7 @@ fn without_durations(line: &str) -> String {
 
 fn test_files() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut pending = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")];
+    let mut pending = vec![root().join("tests/filetests")];
     while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(&folder).expect("the folder of tests") {
             let path = entry.expect("a readable folder").path();
@@ -193,7 +193,7 @@ fn filetests() {
     assert!(!files.is_empty(), "there are no tests");
     let mut failures = Vec::new();
     for (index, path) in files.iter().enumerate() {
-        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("inside the repository").display();
+        let name = path.strip_prefix(root()).expect("inside the repository").display();
         let text = fs::read_to_string(path).expect("a text file");
         let case = match Case::parse(&text) {
             Ok(case) => case,
@@ -256,4 +256,9 @@ fn durations_are_replaced() {
     assert_eq!(without_durations("dce     12.5 µs  3 removed"), "dce <time>  3 removed");
     assert_eq!(without_durations("dce  1 ns   7 %   3"), "dce <time> <share>   3");
     assert_eq!(without_durations("2 symbols, 7 sets, 1 s"), "2 symbols, 7 sets, <time>");
+}
+
+/// The folder of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate is two folders below")
 }

@@ -131,7 +131,7 @@ fn the_heap_has_the_limit_that_is_given() {
 
 /// Runs the command with limits that `sh` sets.
 fn limited(limits: &str) -> (Option<i32>, String) {
-    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fib.jlir");
+    let example = root().join("examples/fib.jlir");
     let script = format!("ulimit {limits} && exec \"$0\" run --call 'fib(10)' \"$1\"");
     let mut command = Command::new("sh");
     let output = command.args(["-c", &script, env!("CARGO_BIN_EXE_brolga")]).arg(example).output().unwrap();
@@ -149,4 +149,9 @@ fn code_takes_less_where_addresses_are_limited() {
 fn a_refusal_of_the_system_has_its_own_status() {
     // Without a file descriptor the system does not tell where the stack ends.
     assert_eq!(limited("-n 4").0, Some(4));
+}
+
+/// The folder of the repository.
+fn root() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate is two folders below")
 }

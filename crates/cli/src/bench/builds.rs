@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{Args, Heap, Row, Stop};
-use crate::cli::input;
+use crate::input;
 use brolga::observe::statistics;
 
 /// The most processes for each build.
