@@ -283,6 +283,42 @@ fn limits_that_are_not_reached_change_nothing_and_those_in_the_past_run_nothing(
     assert_eq!(fine.call((10,)), Ok(10));
 }
 
+#[test]
+fn a_timeout_counts_from_the_start_of_each_call() {
+    let (engine, main, fine) = functions(OptLevel::O2, hostile::HOSTILE[0].1);
+    let limits = Limits::new().timeout(Duration::from_millis(30));
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(40));
+        assert_eq!(engine.runtime().limited(&limits, || ()), Ok(()));
+        assert_eq!(fine.call_limited(&limits, (10,)), Ok(10));
+    }
+    assert_eq!(main.call_limited(&limits, (0,)), Err(CallError::Ended(Ended::Deadline)));
+    // The earlier of both ends counts.
+    let far = Limits::new().timeout(Duration::from_secs(3600)).deadline(Instant::now());
+    assert_eq!(fine.call_limited(&far, (10,)), Err(CallError::Ended(Ended::Deadline)));
+    // One that no clock shows is none.
+    assert_eq!(fine.call_limited(&Limits::new().timeout(Duration::MAX), (10,)), Ok(10));
+}
+
+#[test]
+fn fuel_for_programs_without_prices_is_an_error() {
+    let limits = Limits::new().fuelled_by(&Fuel::new(1000));
+    let (engine, _, fine) = functions(OptLevel::O2, hostile::HOSTILE[0].1);
+    assert_eq!(fine.call_limited(&limits, (10,)), Err(CallError::NoPrices));
+    assert_eq!(engine.runtime().limited(&limits, || ()), Err(LimitError::NoPrices));
+    let error = LimitError::NoPrices.to_string();
+    assert!(error.contains("Options::fuel"), "{error}");
+    // Another engine of the run time, or a priced program, takes fuel.
+    let _other = Engine::on(engine.runtime(), Options::new().fuel(true)).unwrap();
+    assert_eq!(fine.call_limited(&limits, (10,)), Ok(10));
+    let session = Session::new(Options::new(), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    let program = || Program::read("fine.jlir", FINE.as_bytes()).unwrap();
+    dylib.define(program().priced()).unwrap();
+    let fine: Int = dylib.func("fine").unwrap();
+    assert_eq!(fine.call_limited(&Limits::new().fuelled_by(&Fuel::new(1000)), (10,)), Ok(10));
+}
+
 /// Threads share a token; each has its own deadline.
 #[test]
 fn limits_are_those_of_their_thread() {

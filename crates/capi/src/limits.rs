@@ -54,6 +54,7 @@ fn ended(error: LimitError) -> BrolgaError {
     let code = match error {
         LimitError::Ended(_) => BrolgaCode::Ended,
         LimitError::Attach(_) | LimitError::NoWatch => BrolgaCode::Machine,
+        LimitError::NoPrices => BrolgaCode::Argument,
     };
     BrolgaError::new(code, error.to_string())
 }

@@ -2,6 +2,7 @@
 //! programs link with, or an executable; or programs as a package for sessions.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -147,7 +148,7 @@ fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
     }
     let options = brolga::Options::new().opt_level(build.level.level).cpu_targets_of(arch, &targets);
     let options = options.map_err(|error| Stop::Usage(error.to_string()))?;
-    let options = options.roots(build.roots.unwrap_or_default()).image_threads(threads());
+    let options = options.roots(build.roots.unwrap_or_default()).image_threads(threads()?);
     let shown = report.clone();
     let options = options.image_report(move |made| {
         *shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
@@ -197,7 +198,7 @@ fn package(build: &Build) -> Done {
         return Err(Stop::Usage(text.to_owned()));
     }
     let name = Path::new(&build.output).file_stem().unwrap_or_default().to_string_lossy();
-    let mut made = PackageBuild::new(name.into_owned()).threads(threads());
+    let mut made = PackageBuild::new(name.into_owned()).threads(threads()?);
     if let Some(calls) = build.tiered {
         made = made.tiered(calls);
     }
@@ -231,10 +232,16 @@ fn package(build: &Build) -> Done {
 
 /// Half of the processors, or as many as the variable `BROLGA_IMAGE_THREADS` says.
 #[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
-fn threads() -> usize {
-    let told = std::env::var("BROLGA_IMAGE_THREADS").ok().and_then(|text| text.trim().parse().ok());
-    let half = || std::thread::available_parallelism().map_or(1, |processors| processors.get() / 2);
-    told.unwrap_or_else(half).max(1)
+fn threads() -> Result<usize, Stop> {
+    const NAME: &str = "BROLGA_IMAGE_THREADS";
+    let Some(text) = std::env::var_os(NAME).filter(|text| !text.is_empty()) else {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        return Ok((processors / 2).max(1));
+    };
+    let text = text.to_string_lossy();
+    let number = text.trim().parse().ok().filter(|&number| number > 0);
+    number
+        .ok_or_else(|| Stop::Usage(format!("the variable `{NAME}` is `{text}`, and not a number of threads")))
 }
 
 /// The C compiler, and the run time beside this program or in `lib` beside its folder.

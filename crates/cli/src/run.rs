@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use brolga::cache::Cache;
 use brolga::events::EventListener;
@@ -63,10 +64,18 @@ pub(crate) struct Args {
     /// End the run when it has used up so much fuel, and say how much it took: units that depend on the program and its input alone
     #[arg(long, value_name = "UNITS", conflicts_with = "image")]
     fuel: Option<u64>,
+    /// End the call after so many seconds, with the time to compile what it reaches
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "interp")]
+    timeout: Option<Duration>,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
     caching: Caching,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "a number of seconds, such as 0.5".to_owned())?;
+    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
 /// The call of a program for which none is named.
@@ -187,7 +196,7 @@ fn run_engine(
             return Err(no_main());
         }
         let run = image.run(engine, args.call.as_deref().unwrap_or(MAIN))?;
-        return make_call(args, run.program(), run.call(), run.evaluator());
+        return make_call(args, Some(engine), run.program(), run.call(), run.evaluator());
     }
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
     let call = args.call.as_deref().unwrap_or(MAIN);
@@ -195,6 +204,7 @@ fn run_engine(
     let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, call)) {
         Some(run) => make_call(
             args,
+            engine.as_ref(),
             run.program(),
             run.call(),
             fuelled(limited(run.evaluator(), &args.how), fuel.as_ref()),
@@ -202,7 +212,7 @@ fn run_engine(
         None => {
             let program = Program::read(name, &bytes)?;
             let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };
-            run_by(args, &program, || {
+            run_by(args, engine.as_ref(), &program, || {
                 let evaluator = evaluator(&program, engine.as_ref(), &args.how)?;
                 Ok(fuelled(evaluator.keeping_run(call), fuel.as_ref()))
             })
@@ -273,6 +283,10 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
     let mut evaluator = session::Evaluator::new(&dylib, &module);
     let fuel = args.fuel.map(Fuel::new);
     let limits = fuel.as_ref().map_or_else(Limits::new, |fuel| Limits::new().fuelled_by(fuel));
+    let limits = match args.timeout {
+        Some(after) => limits.timeout(after),
+        None => limits,
+    };
     let call = args.call.as_deref().unwrap_or(MAIN);
     let value = session.runtime().limited(&limits, || evaluator.evaluate("call", call));
     let value = value.unwrap_or_else(|ended| Err(Failure::Stopped(ended.to_string())));
@@ -309,6 +323,7 @@ fn no_main() -> Stop {
 
 fn run_by<'p>(
     args: &Args,
+    engine: Option<&Engine>,
     program: &'p Program,
     evaluator: impl FnOnce() -> Result<Evaluator<'p>, Stop>,
 ) -> Done {
@@ -317,11 +332,23 @@ fn run_by<'p>(
         return Err(no_main());
     }
     let call = program.call(args.call.as_deref().unwrap_or(MAIN))?;
-    make_call(args, program, &call, evaluator()?)
+    make_call(args, engine, program, &call, evaluator()?)
 }
 
-fn make_call(args: &Args, program: &Program, call: &Call, mut evaluator: Evaluator<'_>) -> Done {
-    let value = evaluator.call(call);
+fn make_call(
+    args: &Args,
+    engine: Option<&Engine>,
+    program: &Program,
+    call: &Call,
+    mut evaluator: Evaluator<'_>,
+) -> Done {
+    let value = match (args.timeout, engine) {
+        (Some(after), Some(engine)) => {
+            let value = engine.runtime().limited(&Limits::new().timeout(after), || evaluator.call(call));
+            value.unwrap_or_else(|ended| Err(Failure::Stopped(ended.to_string())))
+        }
+        _ => evaluator.call(call),
+    };
     let unwritten = evaluator.take_output_error();
     let value = value.map_err(|failure| Stop::failure(program, failure))?;
     if let Some(error) = unwritten {

@@ -79,6 +79,9 @@ impl Engine {
             options;
         let opt = Options::passes(opt, doors)?;
         let jit = Jit::new(runtime, options)?;
+        if fuel {
+            jit.runtime().expect_prices();
+        }
         let cache = cache.map(|cache| {
             let how = (level, &opt, roots);
             CodeCache::new(Some(cache), Packages::default(), (&jit, &options), how, fuel)
@@ -193,6 +196,9 @@ impl Engine {
     ) -> Result<Unit, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
+        if program.takes_fuel() {
+            self.runtime().expect_prices();
+        }
         let priced = self.shared.fuel.then(|| program.priced_module());
         let module = priced.as_ref().unwrap_or(program.module());
         let (begun, limit) = (Instant::now(), self.shared.compile_limit);

@@ -15,12 +15,11 @@ use brolga_ir::text::{self, Call, Check, NotText};
 use brolga_ir::verify::{
     GlobalViolation, ModuleViolations, missing_callees, point_into_printout, source_span, verify_module,
 };
-use brolga_ir::{Context, FuncId, Module, Type};
+use brolga_ir::{Context, FuncId, Module, Type, doors, fuel};
 use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
 use crate::{prelude, varargs};
-use brolga_ir::doors;
 
 /// A verified module with the text it came from and the tests in it.
 #[derive(Clone, Debug)]
@@ -33,6 +32,8 @@ pub struct Program {
     common: BTreeSet<FuncId>,
     /// Whether its functions have prices.
     is_priced: bool,
+    /// Whether one of them takes fuel as it is written.
+    spends: bool,
 }
 
 impl Program {
@@ -49,7 +50,8 @@ impl Program {
         let common = prelude::complete(&mut unit.module);
         varargs::instantiate(&mut unit.module);
         check_read(&source, &unit.module, own, Callees::Late)?;
-        Ok(Program { source, unit, written: own, common, is_priced: false })
+        let spends = fuel::spends(&unit.module, own);
+        Ok(Program { source, unit, written: own, common, is_priced: false, spends })
     }
 
     /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
@@ -58,12 +60,14 @@ impl Program {
         check_built(&module, module.func_count(), Callees::Late)?;
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         let own = unit.module.func_count();
+        let spends = fuel::spends(&unit.module, own);
         Ok(Program {
             source: SourceFile::new("<module>", "")?,
             unit,
             written: own,
             common: BTreeSet::new(),
             is_priced: false,
+            spends,
         })
     }
 
@@ -71,12 +75,14 @@ impl Program {
     pub(crate) fn of_verified(module: Module) -> Result<Program, Error> {
         let unit = text::Unit { module, checks: Vec::new(), types: Vec::new() };
         let own = unit.module.func_count();
+        let spends = fuel::spends(&unit.module, own);
         Ok(Program {
             source: SourceFile::new("<image>", "")?,
             unit,
             written: own,
             common: BTreeSet::new(),
             is_priced: false,
+            spends,
         })
     }
 
@@ -118,9 +124,14 @@ impl Program {
     pub(crate) fn priced_module(&self) -> Module {
         let mut module = self.module().clone();
         if !self.is_priced {
-            brolga_ir::fuel::price(&mut module, |at| !self.common.contains(&FuncId::from_u32(at as u32)));
+            fuel::price(&mut module, |at| !self.common.contains(&FuncId::from_u32(at as u32)));
         }
         module
+    }
+
+    /// Whether calls of it take fuel.
+    pub(crate) fn takes_fuel(&self) -> bool {
+        self.is_priced || self.spends
     }
 
     /// Whether its functions have prices.

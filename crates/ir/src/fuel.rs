@@ -42,6 +42,15 @@ pub fn price(module: &mut Module, is_priced: impl Fn(usize) -> bool) {
     }
 }
 
+/// Whether a function among the first `own` ones of a module takes fuel.
+pub fn spends(module: &Module, own: usize) -> bool {
+    let spends = |func: &Func| {
+        let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
+        insts.any(|inst| matches!(func.op(inst), Op::Spend(_)))
+    };
+    module.funcs().take(own).any(|(_, func)| spends(func))
+}
+
 fn price_function(func: &mut Func) {
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Type, TypeKind, Types};
@@ -73,6 +73,8 @@ pub struct Runtime {
     atomics: Mutex<()>,
     /// The deadlines of calls.
     watch: Watch,
+    /// Set when a program has prices.
+    prices: OnceLock<()>,
     /// The last field: the heap lists threads by address, so they outlive it.
     _end: End,
 }
@@ -112,6 +114,7 @@ impl Runtime {
             heap,
             atomics: Mutex::default(),
             watch: Watch::default(),
+            prices: OnceLock::new(),
             _end: End(host.forget_threads),
         })
     }
@@ -189,6 +192,16 @@ impl Runtime {
 
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
+    }
+
+    /// Allows fuel as a limit: from now on there are programs with prices.
+    pub fn expect_prices(&self) {
+        self.prices.get_or_init(|| ());
+    }
+
+    /// Whether [`Runtime::expect_prices`] was called.
+    pub fn has_prices(&self) -> bool {
+        self.prices.get().is_some()
     }
 
     /// The C symbols that compiled code may call.

@@ -46,6 +46,9 @@ pub enum LimitError {
     /// The system gives no thread that watches the clock.
     #[error("there is no thread for deadlines")]
     NoWatch,
+    /// The limit is fuel, and no program of the run time has prices.
+    #[error("nothing takes fuel: programs get prices by `Options::fuel`")]
+    NoPrices,
 }
 
 /// A token by which its holders end the calls that were given it. Clones are one token.
@@ -147,6 +150,7 @@ impl std::fmt::Debug for Fuel {
 #[derive(Clone, Default, Debug)]
 pub struct Limits {
     deadline: Option<Instant>,
+    timeout: Option<Duration>,
     cancel: Option<Cancel>,
     fuel: Option<Fuel>,
 }
@@ -163,10 +167,16 @@ impl Limits {
         Limits { deadline: Some(at), ..self }
     }
 
-    /// Ends after this time from now on. A time that no clock shows is none.
+    /// Each call ends after this time, from its start.
     #[must_use]
     pub fn timeout(self, after: Duration) -> Limits {
-        Limits { deadline: Instant::now().checked_add(after), ..self }
+        Limits { timeout: Some(after), ..self }
+    }
+
+    /// The time at which a call ends that begins now. One that no clock shows never comes.
+    fn end(&self) -> Option<Instant> {
+        let after = self.timeout.and_then(|after| Instant::now().checked_add(after));
+        after.into_iter().chain(self.deadline).min()
     }
 
     /// Ends when the token is cancelled.
@@ -175,7 +185,7 @@ impl Limits {
         Limits { cancel: Some(cancel.clone()), ..self }
     }
 
-    /// Ends when the tank is empty. Only programs that have prices take from it (`Options::fuel`).
+    /// Ends when the tank is empty. Only programs that have prices take from it (`Options::fuel`); where there is none, a call under this limit is an error.
     #[must_use]
     pub fn fuelled_by(self, fuel: &Fuel) -> Limits {
         Limits { fuel: Some(fuel.clone()), ..self }
@@ -263,9 +273,13 @@ impl Runtime {
     /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
     ///
     /// # Errors
-    /// A limit was reached before `body` came back; if that was so at the beginning, it does not run. The thread cannot be attached.
+    /// A limit was reached before `body` came back; if that was so at the beginning, it does not run. The thread cannot be attached. The limit is fuel, and no program has prices.
     pub fn limited<R>(self: &Arc<Self>, limits: &Limits, body: impl FnOnce() -> R) -> Result<R, LimitError> {
-        if limits.deadline.is_some_and(|at| at <= Instant::now()) {
+        if limits.fuel.is_some() && !self.has_prices() {
+            return Err(LimitError::NoPrices);
+        }
+        let deadline = limits.end();
+        if deadline.is_some_and(|at| at <= Instant::now()) {
             return Err(Ended::Deadline.into());
         }
         let thread = Interrupt::for_current(self)?;
@@ -282,7 +296,7 @@ impl Runtime {
             shared.frames.push(in_force.frame.clone());
             in_force.cancel = Some(cancel.clone());
         }
-        if let Some(at) = limits.deadline {
+        if let Some(at) = deadline {
             in_force.deadline = Some(self.watch().add(at, &in_force.frame).ok_or(LimitError::NoWatch)?);
         }
         if let Some(tank) = &limits.fuel {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use brolga_ir::diag::SourceFile;
-use brolga_ir::{Module, Type};
+use brolga_ir::{Module, Type, fuel};
 use brolga_linking::Priority;
 
 use super::dylib::Dylib;
@@ -107,8 +107,13 @@ impl Definitions {
     pub(super) fn price(&mut self) {
         if !self.manner.is_library && !std::mem::replace(&mut self.is_priced, true) {
             let own = self.own;
-            brolga_ir::fuel::price(&mut self.module, |at| at < own);
+            fuel::price(&mut self.module, |at| at < own);
         }
+    }
+
+    /// Whether functions that an embedder has written have prices.
+    pub(super) fn takes_fuel(&self) -> bool {
+        fuel::spends(&self.module, self.own)
     }
 
     /// They are the session's own: their doors have been checked, and they have no prices.

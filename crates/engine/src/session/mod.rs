@@ -353,6 +353,9 @@ impl Session {
         let opt = Options::passes(opt, doors)?;
         let limit = made.memory.limit;
         let jit = Jit::new(runtime, made)?;
+        if fuel {
+            jit.runtime().expect_prices();
+        }
         let cache = CodeCache::new(cache, packages, (&jit, &made), (level, &opt, roots), fuel);
         let (dispatcher, background) = workers.dispatcher(jit.runtime());
         let in_background = background.is_some();
@@ -436,6 +439,9 @@ impl Session {
     pub(crate) fn price(&self, definitions: &mut Definitions) {
         if self.inner.fuel {
             definitions.price();
+        }
+        if !self.runtime().has_prices() && definitions.takes_fuel() {
+            self.runtime().expect_prices();
         }
     }
 

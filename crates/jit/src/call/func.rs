@@ -163,6 +163,9 @@ pub enum CallError {
     /// The system gives no thread that watches deadlines.
     #[error("there is no thread for deadlines")]
     NoWatch,
+    /// The limit is fuel, and no program of the run time has prices.
+    #[error("nothing takes fuel: programs get prices by `Options::fuel`")]
+    NoPrices,
     /// The system gives no thread for a guest.
     #[error("there is no thread for a guest")]
     NoThread,
@@ -236,6 +239,7 @@ impl From<LimitError> for CallError {
             LimitError::Ended(ended) => CallError::Ended(ended),
             LimitError::Attach(error) => error.into(),
             LimitError::NoWatch => CallError::NoWatch,
+            LimitError::NoPrices => CallError::NoPrices,
         }
     }
 }
