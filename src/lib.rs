@@ -24,6 +24,7 @@
 //!
 //! The main types have an example each, on the page of the type.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 #[cfg(doctest)]
 mod guide;

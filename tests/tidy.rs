@@ -12,6 +12,7 @@
 //! | every path that a document names exists | the documents |
 //! | headers, file lengths, no stubs | here |
 //! | no source, test, example or document uses a retired word | `retired` in ARCHITECTURE.md |
+//! | no comment of a listed crate has a phrase that reads translated | `tests/support/words.rs` |
 //! | a page of the guide is listed, and its snippets are tests | `docs/guide/src/SUMMARY.md`, `src/guide.rs` |
 //! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
 //!
@@ -20,6 +21,8 @@
 #[path = "support/modules.rs"]
 mod modules;
 mod support;
+#[path = "support/words.rs"]
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -414,6 +417,34 @@ fn nothing_is_called_by_a_retired_word() {
         }
     }
     hold("Words of the list `retired` in ARCHITECTURE.md:", &broken);
+}
+
+#[test]
+fn no_comment_reads_translated() {
+    let mut broken = Vec::new();
+    for file in rust_files() {
+        let is_below = |folder: &&str| file.path.starts_with(&format!("{folder}/"));
+        if words::SWEPT.iter().any(|folder| is_below(folder)) {
+            let found = words::translated(&read(&file.path), &file.code);
+            broken.extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
+        }
+    }
+    hold("Comments that read translated:", &broken);
+}
+
+#[test]
+fn phrases_are_found_across_lines_and_outside_code() {
+    let lines = |text: &str| -> Vec<usize> {
+        let mut lines: Vec<_> =
+            words::translated(text, &code_of(text)).into_iter().map(|(line, _)| line).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(lines("// It is in\n// front of it.\nlet x = 1; // behind"), [1, 3]);
+    assert_eq!(lines("/// `behind`, there is\n/// no block, a round trip, it stands for it."), [0; 0]);
+    assert_eq!(lines("//! ```\n//! behind\n//! ```\n//! ```text\n//! behind\n//! ```"), [5]);
+    assert_eq!(lines("// Lets the thread go on. A list of each. Of each, one."), [1, 1]);
+    assert_eq!(lines("let text = \"// behind\";"), [0; 0]);
 }
 
 fn has_macro(code: &str, line: usize, name: &str) -> bool {

@@ -1,4 +1,5 @@
-//! Which build of a package a file is: what a package says of itself and of those that it needs, and what an error names.
+//! Build ids: the identity of a package's build, as recorded by the package itself and by packages that need
+//! it, and named in errors.
 
 use std::fmt;
 

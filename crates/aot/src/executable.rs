@@ -6,16 +6,18 @@
 //!   libbrolga_capi.a: the run time, and the code generator ┘
 //! ```
 //!
-//! The run time opens the image in place, with the same checks as for files. So an executable has nothing beyond its image, and the
-//! rules are the same: a damaged one reports an error and runs nothing.
+//! The run time opens the image in place, with the same checks as for files. So an executable is just its
+//! image, and the same rules apply: a damaged one reports an error and runs nothing.
 //!
-//! **Linking** is done by the system's C compiler, which finds the start-up code and the C library. It is looked up by name in a list of
-//! folders from the caller; every error has the command that was run. The result is written beside its place and renamed, as images are.
+//! **Linking** is done by the system's C compiler, which finds the start-up code and the C library. It is
+//! looked up by name in a list of folders from the caller; every error includes the command that was run. The
+//! result is written to a temporary file beside the output and renamed, as images are.
 //!
-//! **Start.** The executable is bound to an address (`-no-pie`), so the system's loader has nothing to relocate in it, and functions of the C library are
-//! bound at their first call.
+//! **Start.** The executable is bound to an address (`-no-pie`), so the system's loader has nothing to
+//! relocate in it, and functions of the C library are bound at their first call.
 //!
-//! Not done: machines other than x86-64, hosts without ELF, executables without the code generator, which boxed entries need.
+//! Not done: architectures other than x86-64, hosts without ELF, executables without the code generator,
+//! which boxed entries need.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -33,66 +35,60 @@ use object::{
 /// The routine of the C library that runs an image.
 pub const IMAGE_MAIN: &str = "brolga_image_main";
 
-/// C compilers, in the order in which they are looked for.
+/// C compilers, in search order.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// The options of every link. Functions of the C library without a call are left out.
+/// The options of every link. Unused functions of the C library are omitted.
 const OPTIONS: [&str; 4] = ["-no-pie", "-Wl,--gc-sections", "-Wl,-z,lazy", "-s"];
 
 /// The libraries of the system that the run time needs.
 const LIBRARIES: [&str; 3] = ["-lm", "-lpthread", "-ldl"];
 
-/// Why there is no executable.
+/// Why no executable was made.
 #[derive(thiserror::Error, Debug)]
 pub enum ExecutableError {
-    /// Executables are not made for this machine.
+    /// Executables are not supported for this architecture.
     #[error("executables are made for x86-64 with ELF only so far, and this machine is {arch}")]
     Unsupported {
-        /// The machine.
+        /// The name of the architecture.
         arch: &'static str,
     },
     /// The object for the linker could not be written.
     #[error("cannot write the object for the linker: {reason}")]
-    Object {
-        /// The reason.
-        reason: String,
-    },
-    /// There is no linker.
+    Object { reason: String },
     #[error("there is no linker: none of {} is in the folders {}", names(.wanted), names(.folders))]
     NoLinker {
-        /// The programs that were looked for.
+        /// The names that were searched for.
         wanted: Vec<String>,
-        /// Where.
+        /// The folders that were searched.
         folders: Vec<String>,
     },
-    /// The library with the run time is not there.
+    /// The library with the run time is missing.
     #[error(
         "there is no run time for executables at `{path}`: `cargo build --release -p brolga-capi` makes `libbrolga_capi.a`"
     )]
     NoRuntime {
-        /// Where it should be.
+        /// The path at which it was expected.
         path: String,
     },
-    /// The linker could not be run, or its result not be put in its place.
+    /// The linker could not be run, or its result could not be moved into place.
     #[error("cannot {what} `{path}`: {source}; the command is {command}")]
     System {
-        /// The requested action.
+        /// The action that failed.
         what: &'static str,
         /// The program or file.
         path: String,
-        /// The command.
         command: String,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
     /// The linker failed.
     #[error("the linker failed ({status}): {command}\n{output}")]
     Failed {
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The command.
         command: String,
-        /// The text that it wrote.
+        /// What it printed.
         output: String,
     },
 }
@@ -101,22 +97,23 @@ fn names(list: &[String]) -> String {
     format!("`{}`", list.join("`, `"))
 }
 
-/// The linker and what it needs.
+/// The linker and its inputs.
 #[derive(Clone, Debug)]
 pub struct Linker {
     /// The C compiler that links.
     pub program: PathBuf,
     /// The static C library of Brolga.
     pub runtime: PathBuf,
-    /// Options in front of all others.
+    /// Options that precede all others.
     pub options: Vec<OsString>,
 }
 
 impl Linker {
-    /// The first C compiler in a list of folders, as `PATH` is; `wanted` is looked for alone, if it is given, and may be a path.
+    /// The first C compiler found in a list of folders in the form of `PATH`; `wanted`, a name or a path,
+    /// restricts the search to it.
     ///
     /// # Errors
-    /// There is none.
+    /// No compiler is found, or the run time is missing.
     pub fn find(wanted: Option<&OsStr>, path: &OsStr, runtime: PathBuf) -> Result<Linker, ExecutableError> {
         if !runtime.is_file() {
             return Err(ExecutableError::NoRuntime { path: runtime.display().to_string() });
@@ -127,7 +124,7 @@ impl Linker {
         };
         let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
         for name in &wanted {
-            // A path with a folder in it stands for itself.
+            // A name with a folder in it is used as a path.
             let is_path = Path::new(name).components().count() > 1;
             let at = |folder: &PathBuf| folder.join(name);
             let mut places = folders.iter().map(at).filter(|_| !is_path);
@@ -143,10 +140,11 @@ impl Linker {
         })
     }
 
-    /// Links an object of [`executable_object`] into an executable. A reader finds the old file or the new one, whole.
+    /// Links an object of [`executable_object`] into an executable. A reader sees either the complete old
+    /// file or the complete new one.
     ///
     /// # Errors
-    /// The linker refuses, or the system does.
+    /// The linker fails, or the system refuses.
     pub fn link(&self, object: &[u8], output: &Path) -> Result<(), ExecutableError> {
         let beside = |end: &str| {
             let mut name = output.file_name().unwrap_or_default().to_os_string();
@@ -155,7 +153,7 @@ impl Linker {
         };
         let (object_file, made) = (beside("o"), beside("new"));
         let done = self.link_at(object, &object_file, &made, output);
-        // They may not be there; the error that counts is the first one.
+        // They may not exist; the first error is the one to report.
         let _ = (fs::remove_file(&object_file), fs::remove_file(&made));
         done
     }
@@ -190,7 +188,7 @@ impl Linker {
     }
 }
 
-/// A command as a shell would take it.
+/// A command in shell syntax.
 fn spoken(command: &Command) -> String {
     let quoted = |text: &OsStr| {
         let text = text.to_string_lossy();
@@ -216,10 +214,10 @@ const CALL_FIELD: u64 = 15;
 const SHOWS_FIELD: usize = 20;
 const ROUTINE_FIELD: u64 = 25;
 
-/// A relocatable object whose `main` runs an image by a call. The value of the call is printed if `shows` says so.
+/// A relocatable object whose `main` runs an image with a call. If `shows`, the value of the call is printed.
 ///
 /// # Errors
-/// There is no such object for this machine, or the call has a zero byte.
+/// The architecture is not supported, or the call contains a zero byte.
 pub fn executable_object(image: &[u8], call: &str, shows: bool) -> Result<Vec<u8>, ExecutableError> {
     if !cfg!(all(target_arch = "x86_64", unix)) || cfg!(target_vendor = "apple") {
         return Err(ExecutableError::Unsupported { arch: std::env::consts::ARCH });
@@ -263,7 +261,7 @@ pub fn executable_object(image: &[u8], call: &str, shows: bool) -> Result<Vec<u8
         (ROUTINE_FIELD, routine, 0, RelocationKind::PltRelative),
     ] {
         let flags = RelocationFlags::Generic { kind, encoding: RelocationEncoding::Generic, size: 32 };
-        // The distance is from the end of the field.
+        // The distance is measured from the end of the field.
         let relocation = Relocation { offset: main_at + field, symbol, addend: addend - 4, flags };
         object.add_relocation(text, relocation).map_err(|error| refused(&error.to_string()))?;
     }

@@ -1,9 +1,9 @@
-//! Code that outlives the process: compiled code in files.
+//! Compiled code in files, so that it outlives the process.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `build_id.rs` | which build of a package a file is |
-//! | `executable.rs` | images as executables, by the system's linker |
+//! | `build_id.rs` | the identity of a package's build |
+//! | `executable.rs` | images as executables, linked by the system's linker |
 //! | `image/` | programs as images: shared libraries that an engine loads |
 //! | `package.rs` | packages: units with their programs, for sessions |
 //! | `unit.rs` | units of code for a cache: the tables of images, with relocations |

@@ -8,7 +8,7 @@
 //!
 //! The format is the host's (ELF, Mach-O or COFF). The code has to be position-independent
 //! ([`TargetIsa::position_independent`]). A symbol that the file does not define becomes an undefined symbol,
-//! for the system linker to find:
+//! to be resolved by the system linker:
 //!
 //! | symbol | name in the file |
 //! |---|---|
@@ -17,8 +17,9 @@
 //! | record of a symbol constant | `brolga.symbol.` and the text: records are unique in a process, so the run time has them |
 //! | description of the type `String` | [`STRING_TYPE`] |
 //!
-//! String constants have no identity, so their records are written into the file as local data, in the layout of the heap's objects
-//! (`runtime/src/records.rs`), because a record is a root where code holds it across a safepoint:
+//! String constants have no identity, so their records are written into the file as local data. A record has
+//! the layout of the heap's objects (`runtime/src/records.rs`), because code may hold it as a root across a
+//! safepoint:
 //!
 //! ```text
 //!                -8  tag: address of the type's description + TAG_PERMANENT, which the loader fills in
@@ -26,11 +27,11 @@
 //!                +8  the text, then a NUL
 //! ```
 //!
-//! Names are the same in every process and the order of everything is that of the input, so equal input gives equal
-//! bytes. Cost: linear in the code.
+//! Names are the same in every process and everything is in the order of the input, so equal input produces
+//! equal bytes. Cost: linear in the code.
 //!
-//! Not done: unwind tables, line tables, images. Types, singletons, boxes and global variables belong to a run time: code that
-//! refers to one is refused, by its name.
+//! Not done: unwind tables, line tables, images. Types, singletons, boxes and global variables belong to a
+//! run time: code that refers to one is refused, by its name.
 
 use std::collections::BTreeMap;
 
@@ -42,37 +43,29 @@ use cranelift_module::{
 };
 use cranelift_object::{ObjectBuilder, ObjectModule};
 
-/// Why there is no object file.
+/// Why no object file was made.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectError {
     /// A function or data object is defined twice. The caller is at fault.
     #[error("`{name}` is defined twice")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
-    /// A name cannot stand in a symbol table.
+    Duplicate { name: String },
+    /// A name cannot be represented in a symbol table.
     #[error("the name {name:?} holds a NUL byte, which no symbol table can hold")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
     /// A relocation names a symbol that the function does not list. The caller is at fault.
     #[error("`{name}` refers to a symbol that it does not list")]
     Malformed {
         /// The function.
         name: String,
     },
-    /// The code refers to something that only a run time makes, and no loader of object files asks one for it.
+    /// The code refers to something that only a run time can provide, and an object file has no loader that
+    /// would request it.
     #[error("an object file cannot refer to {symbol} yet")]
-    NeedsRuntime {
-        /// The symbol.
-        symbol: String,
-    },
-    /// The host has no object format, or the format cannot say what the code needs.
+    NeedsRuntime { symbol: String },
+    /// The host has no object format, or the format cannot represent the code.
     #[error("cannot write an object file: {reason}")]
     Format {
-        /// The format writer's words.
+        /// The format writer's message.
         reason: String,
     },
 }
@@ -82,25 +75,24 @@ pub enum ObjectError {
 pub struct ObjectUnit<'a> {
     /// The name of the file's source, for its symbol table.
     pub name: &'a str,
-    /// The functions.
     pub functions: &'a [CompiledFunction],
     /// Constant bytes under their symbols, aligned to 16 bytes.
     pub data: &'a [(Symbol, Box<[u8]>)],
 }
 
-/// The symbol of the description of the type `String` in a run time: what the tags of string constants refer to.
+/// The symbol of a run time's description of the type `String`; the tags of string constants refer to it.
 pub const STRING_TYPE: &str = "brolga.type.String";
 
-/// The bit of a tag that says that the collector leaves the object alone; `brolga_runtime::heap::TAG_PERMANENT`.
+/// The tag bit that makes the collector leave the object alone; `brolga_runtime::heap::TAG_PERMANENT`.
 const TAG_PERMANENT: i64 = 2;
 
-/// Bytes of the tag, in front of the object.
+/// The size in bytes of the tag, which precedes the object.
 const TAG_BYTES: u64 = 8;
 
-/// The alignment of constant bytes: that of the largest scalar.
+/// The alignment of constant bytes: the alignment of the largest scalar.
 const DATA_ALIGN: u64 = 16;
 
-/// The bytes of an object file with everything in `unit`.
+/// The bytes of an object file with the contents of `unit`.
 pub fn emit_object(unit: &ObjectUnit<'_>, isa: &TargetIsa) -> Result<Vec<u8>, ObjectError> {
     let target = isa.for_tier(Tier::Optimised).clone();
     let builder = ObjectBuilder::new(target, unit.name.as_bytes().to_vec(), default_libcall_names());
@@ -119,7 +111,8 @@ pub fn emit_object(unit: &ObjectUnit<'_>, isa: &TargetIsa) -> Result<Vec<u8>, Ob
     let Writer { module, records, .. } = writer;
     let mut product = module.finish();
     for record in records {
-        // A reference may go through a table of addresses, where a distance cannot be added: the symbol itself lies behind the tag.
+        // A reference may go through a table of addresses, where no offset can be added, so the symbol itself
+        // is after the tag.
         let symbol = product.data_symbol(record);
         let symbol = product.object.symbol_mut(symbol);
         symbol.value += TAG_BYTES;
@@ -155,7 +148,7 @@ impl Writer {
 
     fn import(&mut self, name: &str, linkage: Linkage) -> Result<FuncId, ObjectError> {
         check_name(name)?;
-        // The signature only matters to code that the module compiles itself, which is none.
+        // Only code that the module compiles itself would need the signature, and there is none.
         let signature = self.module.make_signature();
         self.module.declare_function(name, linkage, &signature).map_err(format)
     }
@@ -173,7 +166,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The record of a string constant, with its tag.
+    /// Defines the record of a string constant, with its tag.
     fn define_record(&mut self, text: &[u8]) -> Result<Known, ObjectError> {
         let string = self.import_data(STRING_TYPE)?;
         let id = self.module.declare_anonymous_data(false, false).map_err(format)?;

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   programs (modules without code) ─┐                        ┌─ index: key of a unit ──► its bytes (`unit.rs`)
-//!   units, by key                    ├─ write ──► file ──► read ─ programs, to be defined as if they had been read
-//!   notes: inputs of each unit ──────┘                        └─ notes, for the reason why a unit is not used
+//!   units, by key                    ├─ write ──► file ──► read ─ programs, defined as if read from text
+//!   notes: inputs of each unit ──────┘                        └─ notes, which explain why a unit is not used
 //! ```
 //!
-//! An image (`image/`) is a closed set of functions that call each other by distance. A package is an open one: each unit calls others through cells and
-//! is linked at its first use, so functions are redefined, evicted, tiered up and removed as if they had been compiled in the process. Each unit has a
-//! *key*, a hash of everything that its code depends on. The reader computes the key of a function before it compiles it and looks it up here; so a
-//! unit with a changed input is never found, and nothing has to be marked as invalid.
+//! An image (`image/`) is a closed set of functions that call each other by distance. A package is an open
+//! one: each unit calls others through cells and is linked at its first use, so functions are redefined,
+//! evicted, tiered up and removed as if they had been compiled in the process. Each unit has a *key*, a hash
+//! of everything that its code depends on. Before compiling a function, the reader computes its key and looks
+//! it up here; so a unit with a changed input is never found, and nothing has to be invalidated.
 //!
 //! | section | contents |
 //! |---|---|
@@ -17,19 +18,20 @@
 //! | settings | name and text of the common inputs of all keys: level, passes, processor, compiler |
 //! | needs | packages that have to be open, by name and build id |
 //! | programs | name, tiers and module of each, in the order in which they are defined |
-//! | index | rows of key, offset and length, by rising key |
+//! | index | rows of key, offset and length, by ascending key |
 //! | units | the bytes of units |
 //! | notes | for each function and tier, the hashes of the inputs of its compilation |
 //!
-//! The *build id* is a hash of the whole file, made by the writer: equal ids are equal packages, so a package that was built on another one records which
-//! one it was.
+//! The *build id* is a hash of the whole file, computed by the writer. Equal ids mean equal packages, so a
+//! package that was built on another one records the id of that package.
 //!
-//! **Reading trusts nothing.** Magic and version first, then length and checksum, then machine and ABI id; all places are bounds-checked. Machine code
-//! cannot be checked.
+//! **Reading trusts nothing.** First the magic number and the version are checked, then the length and the
+//! checksum, then machine and ABI id; all ranges are bounds-checked. Machine code cannot be checked.
 //!
-//! **Cost.** Reading is one checksum and the lists of needs and programs. The index is searched in place; notes are read when a reason is requested.
+//! **Cost.** Reading takes one checksum, and the lists of needs and programs. The index is searched in place;
+//! notes are read when a reason is requested.
 //!
-//! Not done: files above 1 GiB; sections mapped instead of read.
+//! Not done: files above 1 GiB; mapping sections instead of reading them.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -58,11 +60,11 @@ const UNITS: usize = 5;
 const NOTES: usize = 6;
 const SECTIONS: usize = 7;
 
-/// Bytes in front of the sections.
+/// The number of bytes before the sections.
 const HEADER: usize = DIRECTORY + 8 * SECTIONS;
-/// Bytes of a row of the index.
+/// The size in bytes of an index row.
 const INDEX_ROW: usize = 40;
-/// In place of a count of calls: the program has one tier.
+/// In place of a call count: the program has a single tier.
 const NO_TIERS: u32 = u32::MAX;
 /// Larger files are neither written nor read.
 const LIMIT: usize = 1 << 30;
@@ -70,9 +72,7 @@ const LIMIT: usize = 1 << 30;
 /// A package that has to be open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Need {
-    /// Its name.
     pub name: String,
-    /// Its build id.
     pub id: BuildId,
 }
 
@@ -81,74 +81,73 @@ pub struct Need {
 pub struct StoredProgram {
     /// Its name in messages.
     pub name: String,
-    /// After how many calls its functions were to go to the second tier; none if they have one tier.
+    /// The number of calls after which a function is compiled by the second tier; `None` if there is a single
+    /// tier.
     pub tiers: Option<u32>,
     /// Its module, in binary form.
     pub module: Vec<u8>,
 }
 
-/// The kind of something that code was compiled against.
+/// The kind of an input of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Seen {
-    /// How it is compiled and called: eager or lazy, with counters or without.
+    /// How the function is compiled and called: eager or lazy, with counters or without.
     Kind,
-    /// Global variables of its program.
+    /// The global variables of its program.
     Globals,
-    /// Its own form.
+    /// Its own IR.
     Own,
     /// A function that it may call.
     Callee,
-    /// Any function of its program, because calls are decided at run time.
+    /// Any function of its program, because calls are resolved at run time.
     Anything,
 }
 
 const SEEN: [Seen; 5] = [Seen::Kind, Seen::Globals, Seen::Own, Seen::Callee, Seen::Anything];
 
-/// One thing that code was compiled against.
+/// One input of a compilation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Edge {
     /// Its kind.
     pub seen: Seen,
     /// The symbol of a callee; empty for others.
     pub name: String,
-    /// The hash of its form.
+    /// The hash of the input.
     pub hash: Key,
 }
 
-/// The function and tier that a unit is for, and what it was compiled against.
+/// The function and tier of a unit, and the inputs of its compilation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
     /// The symbol of the function.
     pub function: String,
     /// 1 for the first of two tiers, 2 for code after all passes.
     pub tier: u32,
-    /// The facts that it was compiled with.
+    /// The inputs that it was compiled from.
     pub edges: Vec<Edge>,
 }
 
 /// The contents of a package.
 #[derive(Clone, Copy, Debug)]
 pub struct PackageParts<'a> {
-    /// Its name.
     pub name: &'a str,
     /// The ABI id of the code.
     pub abi: u64,
-    /// Name and text of what every key depends on.
+    /// The names and values of the settings that every key depends on.
     pub settings: &'a [(String, String)],
     /// The packages that it was built on.
     pub needs: &'a [Need],
-    /// The programs.
     pub programs: &'a [StoredProgram],
-    /// The units, by rising key, each key once.
+    /// The units, by ascending key, without duplicates.
     pub units: &'a [(Key, &'a [u8])],
-    /// The facts that they were compiled against, by function and tier.
+    /// The inputs of the units' compilations, by function and tier.
     pub notes: &'a [Note],
 }
 
-/// A package as a file. `hash` makes the build id of the bytes of everything else.
+/// A package as a file. `hash` computes the build id from all other bytes.
 ///
 /// # Errors
-/// It is too large.
+/// The package is too large.
 pub fn write(parts: &PackageParts<'_>, hash: impl FnOnce(&[u8]) -> Key) -> Result<Vec<u8>, ImageError> {
     let mut sections: [Vec<u8>; SECTIONS] = Default::default();
     sections[NAME].extend_from_slice(parts.name.as_bytes());
@@ -208,7 +207,7 @@ pub fn write(parts: &PackageParts<'_>, hash: impl FnOnce(&[u8]) -> Key) -> Resul
     Ok(file)
 }
 
-/// Bytes behind their length.
+/// Writes the length of the bytes, then the bytes.
 fn bytes(section: &mut Vec<u8>, bytes: &[u8]) {
     put(section, &[bytes.len() as u32]);
     section.extend_from_slice(bytes);
@@ -222,7 +221,7 @@ fn checksum(file: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Whether bytes begin as a package does.
+/// Whether the bytes begin like a package.
 pub fn is_package(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
@@ -243,7 +242,7 @@ impl Package {
     /// Reads a package for code with this ABI id.
     ///
     /// # Errors
-    /// The bytes are no package, or one of another version, machine or ABI, or damaged.
+    /// The bytes are not a package, or it is damaged or has another version, machine or ABI.
     pub fn read(file: Vec<u8>, abi: u64) -> Result<Package, ImageError> {
         let damaged = |reason: &str| ImageError::Damaged { reason: reason.to_owned() };
         if !is_package(&file) {
@@ -280,10 +279,10 @@ impl Package {
         for (at, section) in sections.iter_mut().enumerate() {
             let (offset, length) = (word(DIRECTORY + 8 * at) as usize, word(DIRECTORY + 8 * at + 4) as usize);
             let end = offset.checked_add(length).filter(|&end| end <= file.len() && offset >= HEADER);
-            *section = (offset, end.ok_or_else(|| damaged("a section lies outside of it"))?);
+            *section = (offset, end.ok_or_else(|| damaged("a section is outside it"))?);
         }
         let of = |section: usize| &file[sections[section].0..sections[section].1];
-        let name = String::from_utf8(of(NAME).to_vec()).map_err(|_| damaged("its name is no text"))?;
+        let name = String::from_utf8(of(NAME).to_vec()).map_err(|_| damaged("its name is not text"))?;
         let settings = settings(of(SETTINGS)).ok_or_else(|| damaged("its settings cannot be read"))?;
         let needs = needs(of(NEEDS)).ok_or_else(|| damaged("its needs cannot be read"))?;
         let programs = programs(of(PROGRAMS), sections[PROGRAMS].0);
@@ -300,17 +299,15 @@ impl Package {
         &self.file[start..end]
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its build id.
     pub fn id(&self) -> BuildId {
         self.id
     }
 
-    /// Name and text of what every key depends on.
+    /// The names and values of the settings that every key depends on.
     pub fn settings(&self) -> &[(String, String)] {
         &self.settings
     }
@@ -345,7 +342,7 @@ impl Package {
         self.section(UNITS).get(offset as usize..)?.get(..length as usize)
     }
 
-    /// The facts that units were compiled against, by function and tier; nothing of a list that cannot be read.
+    /// The inputs of the units' compilations, by function and tier; empty if the list cannot be read.
     pub fn notes(&self) -> &[Note] {
         self.notes.get_or_init(|| notes(self.section(NOTES)).unwrap_or_default())
     }
@@ -357,7 +354,7 @@ impl fmt::Debug for Package {
     }
 }
 
-/// A section being read from its front.
+/// A section that is read from its front.
 struct Source<'a>(&'a [u8]);
 
 impl<'a> Source<'a> {
@@ -499,7 +496,7 @@ mod tests {
                 let mut file = whole.clone();
                 file[at] ^= 1 << bit;
                 assert!(Package::read(file.clone(), ABI).is_err(), "bit {bit} of byte {at}");
-                // As a writer that updates the checksum would.
+                // Like a writer that updates the checksum.
                 let sum = checksum(&file);
                 file[CHECKSUM..LENGTH].copy_from_slice(&sum.to_le_bytes());
                 if let Ok(package) = Package::read(file, ABI) {

@@ -5,23 +5,25 @@
 //!                                 ◄── read ──
 //! ```
 //!
-//! The format is that of images: the same rows for functions, lines, frame maps, signatures and symbols; types by their place in a list after a module. An
-//! image is placed when it is written, a unit of a cache when it is linked, so it also has the inputs of placing:
+//! The format is the image format: the same rows for functions, lines, frame maps, signatures and symbols;
+//! types as indices into a list at the end of a module. The code of an image is laid out when it is written,
+//! a unit of a cache when it is linked, so a unit also has the inputs of the layout:
 //!
 //! | table of units | words of a row |
 //! |---|---|
-//! | parts | alignment, code generator, first relocation, first symbol; a row for each function |
+//! | parts | alignment, code generator, first relocation, first symbol; one row per function |
 //! | relocations | offset, kind, symbol or none, offset in the function, two words of the addend |
 //! | constants | name (offset, length), bytes (offset, length) |
-//! | known | name (offset, length), signature or none: of the requested functions |
-//! | calls | name (offset, length), signature: of functions elsewhere |
+//! | known | name (offset, length), signature or none: the requested functions |
+//! | calls | name (offset, length), signature: functions in other units |
 //! | facts | number of symbols of functions, flags, cells of the profile, number of types that symbols name |
 //! | words | arbitrary data of the writer |
 //!
-//! The list of types ends with arbitrary types of the writer. It is left out if it is empty; the module before it is empty.
+//! The list of types ends with arbitrary types of the writer. It is omitted if it is empty; the module that
+//! precedes it is empty.
 //!
-//! **Reading** is bounds-checked like that of images, and gives an error for malformed input. It cannot check machine code: the reader has to know that
-//! the bytes are unchanged (by the seal of a cache's entry).
+//! **Reading** is bounds-checked as for images, and returns an error for malformed input. It cannot check
+//! machine code: the reader must be certain that the bytes are unchanged (by the seal of a cache entry).
 
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ use crate::image::tables::{
     WORDS, Writer, put, row, rows,
 };
 
-/// The form of units; it goes into the facts that an entry depends on.
+/// The format version of units; it is one of the facts that an entry depends on.
 pub const UNIT_VERSION: u64 = 2;
 
 const PARTS: usize = TABLES;
@@ -75,7 +77,6 @@ const MAKERS: [MadeBy; 4] =
 /// A unit that was read.
 #[derive(Debug)]
 pub struct StoredUnit {
-    /// The code.
     pub code: UnitCode,
     /// The writer's types.
     pub types: Vec<Type>,
@@ -83,12 +84,13 @@ pub struct StoredUnit {
     pub words: Vec<u32>,
 }
 
-/// Bytes that are no unit of this version.
+/// The bytes are not a unit of this version.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
-#[error("this is no unit of code: {0} cannot be read")]
+#[error("this is not a unit of code: {0} cannot be read")]
 pub struct UnitError(&'static str);
 
-/// A unit as bytes, with types and words that the writer wants to know again. Types are those of `cx`. Nothing if it is too large for its tables.
+/// A unit as bytes, with types and words for the writer's own use. The types belong to `cx`. `None` if it
+/// is too large for its tables.
 pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) -> Option<Vec<u8>> {
     let mut tables = Writer::default();
     let (mut text, mut parts, mut relocations): (Vec<u8>, Vec<u8>, Vec<u8>) = Default::default();
@@ -183,10 +185,10 @@ pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) 
     Some(bytes)
 }
 
-/// The unit that bytes describe, with the names and types of `cx`.
+/// The unit described by `bytes`, with the names and types of `cx`.
 ///
 /// # Errors
-/// They are not what [`write`](fn@write) gives.
+/// The bytes were not written by [`write`](fn@write).
 pub fn read(bytes: &[u8], cx: &Arc<Context>) -> Result<StoredUnit, UnitError> {
     let tables = tables(bytes).ok_or(UnitError("the list of tables"))?;
     let mut own: [&[u8]; TABLES] = [&[]; TABLES];
@@ -219,7 +221,7 @@ pub fn read(bytes: &[u8], cx: &Arc<Context>) -> Result<StoredUnit, UnitError> {
     Ok(StoredUnit { code, types: types.to_vec(), words })
 }
 
-/// The tables, which take all of the bytes.
+/// The tables, which must cover all of the bytes.
 fn tables(bytes: &[u8]) -> Option<[&[u8]; ALL]> {
     let lengths: [u32; ALL] = row(bytes, 0)?;
     let mut rest = bytes.get(4 * ALL..)?;
@@ -230,7 +232,7 @@ fn tables(bytes: &[u8]) -> Option<[&[u8]; ALL]> {
     rest.is_empty().then_some(tables)
 }
 
-/// The row of a table that has one.
+/// The row of a table with a single row.
 fn single<const N: usize>(table: &[u8]) -> Option<[u32; N]> {
     if rows(table, N)? == 1 { row(table, 0) } else { None }
 }
@@ -286,7 +288,7 @@ fn functions(
     Some(functions)
 }
 
-/// Calls return inside the function, one behind the other.
+/// Whether the return addresses are inside the function and ascending.
 fn maps_fit(function: &Function) -> bool {
     let returns = function.frame_maps.iter().map(|map| map.return_offset);
     returns.clone().is_sorted_by(|a, b| a < b) && returns.clone().all(|at| at > 0 && at <= function.size)

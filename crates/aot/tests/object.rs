@@ -1,4 +1,4 @@
-//! Object files: what they define, what they leave to the linker, and that a linker takes them.
+//! Object files: what they define, what they leave to the linker, and that a linker accepts them.
 
 use brolga_aot::{ObjectError, ObjectUnit, STRING_TYPE, emit_object};
 use brolga_codegen::compile::{CompileOptions, Compiler};
@@ -16,7 +16,7 @@ use std::process::Command;
 
 type Constants = Vec<(Symbol, Box<[u8]>)>;
 
-/// A function that refers to one thing of each kind, and its constant bytes.
+/// A function that refers to one symbol of each kind, and its constant bytes.
 fn compiled(isa: &TargetIsa) -> (CompiledFunction, Constants) {
     let cx = Context::new();
     let name = |text: &str| cx.names.intern(text);
@@ -87,7 +87,7 @@ fn definitions_and_open_names() {
     for wanted in ["other()", "malloc", "brolga.symbol.sym", "brolga_print_string", "brolga_unwind"] {
         assert!(open.iter().any(|n| n == wanted), "{wanted} is missing in {open:?}");
     }
-    // The string's record lies in the file, behind its tag.
+    // The string's record is in the file, after its tag.
     let at = bytes.windows(9).position(|w| w == b"a string\0").unwrap();
     assert_eq!(bytes[at - 16..at], [0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
     let string = file.symbols().find(|symbol| symbol.name() == Ok(STRING_TYPE)).unwrap();

@@ -1,4 +1,5 @@
-//! A circuit breaker: a store that fails repeatedly is not used for a while, because each failure may take until a time-out.
+//! A circuit breaker: a store that fails repeatedly is not used for a while, because each failure may take as
+//! long as a time-out.
 //!
 //! ```text
 //!   errors in a row     1  2  3                4                5 …
@@ -8,7 +9,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many errors in a row are borne.
+/// The number of consecutive errors after which the store is not used.
 const BORNE: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -21,13 +22,13 @@ pub(crate) struct Breaker {
 
 #[derive(Default)]
 struct State {
-    /// Errors in a row.
+    /// The number of consecutive errors.
     errors: u32,
     closed_until: Option<Instant>,
 }
 
 impl Breaker {
-    /// Does what asks the store; none if the store is left alone.
+    /// Calls `ask`; `None` if the store is currently not used.
     pub(crate) fn try_now<T, E>(&self, ask: impl FnOnce() -> Result<T, E>) -> Option<Result<T, E>> {
         if self.state().closed_until.is_some_and(|until| Instant::now() < until) {
             return None;
@@ -69,7 +70,7 @@ mod tests {
             assert_eq!(breaker.try_now(fail), Some(Err(())));
         }
         assert_eq!(breaker.try_now(fail), None, "it is left alone");
-        // As if the pause were over.
+        // As if the pause had ended.
         breaker.state().closed_until = Some(Instant::now());
         assert_eq!(breaker.try_now(fail), Some(Err(())));
         assert!(breaker.state().closed_until.unwrap() > Instant::now() + FIRST_PAUSE, "the pauses grow");

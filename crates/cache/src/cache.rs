@@ -1,19 +1,20 @@
-//! The cache: entries sealed and opened, counted, and failures of the store hidden from compilations.
+//! The cache: seals, opens and counts entries, and hides failures of the store from compilations.
 //!
-//! | found | is |
+//! | result | is |
 //! |---|---|
 //! | an entry with its seal | a hit |
-//! | nothing, or nothing yet because the store is not used | a miss |
-//! | an entry that does not open: damaged, cut, of another key or name | refused, and a miss; the next [`Cache::keep`] overwrites it |
+//! | nothing, or the store is not used at present | a miss |
+//! | an entry that does not open: damaged, truncated, with another key or name | refused, and a miss; the next [`Cache::keep`] overwrites it |
 //! | an error | counted, and a miss |
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | C1 | count, take a count back, read a count | Relaxed | – | nothing: they are figures |
+//! | C1 | count, take a count back, read a count | Relaxed | – | nothing: they are statistics |
 //!
-//! Entries are written by a thread of the cache (`writer.rs`); a look-up finds those that wait for it.
+//! Entries are written by a thread of the cache (`writer.rs`); look-ups also find entries that are still
+//! pending.
 //!
-//! Cost of a hit: the store's, and the hash of the entry, about a microsecond for each kilobyte.
+//! Cost of a hit: the store's, and hashing the entry, about a microsecond per kilobyte.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,10 +35,11 @@ const SEALS: &str = "brolga-cache 2026-11 seals of entries";
 /// Larger payloads are not kept.
 const MAX_PAYLOAD: usize = 256 << 20;
 
-/// Entries of one store, sealed with one key. Engines and sessions share it.
+/// The entries of one store, sealed with one key. Engines and sessions share it.
 ///
-/// A thread of the cache writes to the store, from the first [`Cache::keep`] on. Dropping the cache waits until all entries are written, and so does
-/// [`Cache::flush`]; a process that ends without them has the entries of its last moments to compile again.
+/// A thread of the cache writes to the store, from the first [`Cache::keep`] on. Dropping the cache waits
+/// until all entries are written, and so does [`Cache::flush`]; if a process ends without either, its last
+/// entries have to be compiled again.
 ///
 /// ```
 /// use brolga_cache::{Cache, CacheKey, Digest, DirectoryStore};
@@ -63,7 +65,7 @@ pub struct Cache {
     writer: Writer,
 }
 
-/// A store whose errors are counted, and which is left alone when it fails again and again.
+/// A store whose errors are counted, and which is not used for a while when it fails repeatedly.
 struct Guarded {
     store: Box<dyn CacheStore>,
     breaker: Breaker,
@@ -90,19 +92,20 @@ pub struct CacheStats {
     pub hits: u64,
     /// Look-ups that found nothing, or nothing that opened.
     pub misses: u64,
-    /// Entries that were found and did not open, or were not of the form that their name promised: damaged ones, or ones of another key.
+    /// Entries that were found but did not open (damaged, or sealed with another key), or were not in the
+    /// form that their name promised.
     pub refused: u64,
-    /// The bytes of the entries that were found.
+    /// The total bytes of the entries found.
     pub read: u64,
     /// Entries that were written.
     pub kept: u64,
-    /// Their bytes.
+    /// The total bytes of the entries written.
     pub written: u64,
     /// Errors of the store.
     pub errors: u64,
-    /// Requests that were not made because the store had failed again and again.
+    /// Requests that were not made because the store had failed repeatedly.
     pub left_alone: u64,
-    /// The time that making the entries took which were found, less the time that finding them took.
+    /// The time that it took to make the entries found, less the time that it took to find them.
     pub saved: Duration,
 }
 
@@ -118,14 +121,14 @@ impl fmt::Display for CacheStats {
 /// An entry that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// The bytes that were kept.
+    /// The payload passed to [`Cache::keep`].
     pub payload: Vec<u8>,
     /// The time that it saves.
     saved: Duration,
 }
 
 impl Cache {
-    /// A cache of a store, for holders of the key.
+    /// A cache that seals the store's entries with `key`.
     pub fn new(store: impl CacheStore + 'static, key: &CacheKey) -> Cache {
         let (breaker, counts) = (Breaker::default(), Counts::default());
         let guarded = Arc::new(Guarded { store: Box::new(store), breaker, counts });
@@ -138,12 +141,12 @@ impl Cache {
         }
     }
 
-    /// The name under which an entry lies that depends on these facts.
+    /// The name of the entry that depends on these facts.
     pub fn name(&self, facts: &Fingerprint) -> EntryName {
         EntryName::new(*blake3::keyed_hash(&self.names, facts.as_bytes()).as_bytes())
     }
 
-    /// The entry that depends on these facts; none if there is none that opens.
+    /// The entry that depends on these facts; `None` if there is none, or it does not open.
     pub fn find(&self, facts: &Fingerprint) -> Option<Found> {
         let start = Instant::now();
         let (name, counts) = (self.name(facts), &self.guarded.counts);
@@ -169,7 +172,7 @@ impl Cache {
         Some(Found { payload: opened.payload, saved })
     }
 
-    /// Takes back that an entry was found: it is not of the form that its name promised.
+    /// Undoes the counting of a hit: the entry is not in the form that its name promised.
     pub fn refuse(&self, found: &Found) {
         let counts = &self.guarded.counts;
         counts.hits.fetch_sub(1, Ordering::Relaxed); // C1
@@ -178,7 +181,8 @@ impl Cache {
         add(&counts.misses, 1);
     }
 
-    /// Keeps what depends on these facts, and took so long to make. The store has it some time later; look-ups of this cache find it at once.
+    /// Keeps a payload that depends on these facts and took `cost` to make. It reaches the store some time
+    /// later; look-ups of this cache find it immediately.
     pub fn keep(&self, facts: &Fingerprint, payload: &[u8], cost: Duration) {
         if payload.len() > MAX_PAYLOAD {
             return;
@@ -188,12 +192,14 @@ impl Cache {
         self.writer.write(name, entry);
     }
 
-    /// Waits until no entry is to be written, those included that other threads keep meanwhile. It takes as long as the store.
+    /// Waits until no entry is pending, including those that other threads keep meanwhile. This takes as long
+    /// as the store does.
     pub fn flush(&self) {
         self.writer.flush();
     }
 
-    /// The counters. Updates of other threads may be missing, and entries that are not written yet are not counted ([`Cache::flush`]).
+    /// The counters. Updates by other threads may be missing, and entries that are not written yet are not
+    /// counted ([`Cache::flush`]).
     pub fn stats(&self) -> CacheStats {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed); // C1
         let counts = &self.guarded.counts;
@@ -210,7 +216,7 @@ impl Cache {
         }
     }
 
-    /// The name of its store in messages.
+    /// The store's name in messages.
     pub fn describe(&self) -> String {
         self.guarded.store.describe()
     }
@@ -228,7 +234,8 @@ impl Guarded {
         }
     }
 
-    /// Calls the store. A panic of it is an error like others: neither a compilation nor the writer's thread ends by it.
+    /// Calls the store. A panic in it counts as an error: it ends neither a compilation nor the writer's
+    /// thread.
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Option<T> {
         let caught = || {
             let answer = catch_unwind(AssertUnwindSafe(ask));

@@ -1,47 +1,49 @@
 //! The facts that an entry depends on, as one number.
 //!
-//! Texts and lists are hashed with their lengths, so that two different lists of facts never give the same bytes to the hash.
+//! Texts and lists are hashed with their lengths, so that different lists of facts are never hashed as the
+//! same bytes.
 
 use std::fmt;
 
-/// Collects facts.
+/// Collects the facts that an entry depends on.
 #[derive(Clone)]
 pub struct Digest(blake3::Hasher);
 
-/// The facts as one number: different lists of facts have different ones, up to collisions that are infeasible to compute.
+/// The facts as one number: different lists of facts have different numbers, except for collisions that are
+/// infeasible to compute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 
 impl Digest {
-    /// No facts yet. The purpose keeps apart digests of different things.
+    /// A digest without facts. The purpose separates digests of different kinds.
     pub fn new(purpose: &str) -> Digest {
         let mut digest = Digest(blake3::Hasher::new());
         digest.text(purpose);
         digest
     }
 
-    /// A number.
+    /// Adds a number.
     pub fn word(&mut self, word: u64) {
         self.0.update(&word.to_le_bytes());
     }
 
-    /// Bytes.
+    /// Adds bytes, with their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         self.0.update(bytes);
     }
 
-    /// A text.
+    /// Adds a text, with its length.
     pub fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
-    /// Facts that were collected before.
+    /// Adds facts that were collected earlier.
     pub fn facts(&mut self, facts: &Fingerprint) {
         self.0.update(&facts.0);
     }
 
-    /// All facts.
+    /// The fingerprint of all facts so far.
     pub fn finish(&self) -> Fingerprint {
         Fingerprint(*self.0.finalize().as_bytes())
     }
@@ -54,7 +56,7 @@ impl fmt::Debug for Digest {
 }
 
 impl Fingerprint {
-    /// Its bytes.
+    /// The fingerprint's bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

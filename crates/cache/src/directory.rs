@@ -1,29 +1,33 @@
-//! A directory of entries, for any number of processes at once.
+//! A directory of entries, shared by any number of processes.
 //!
 //! ```text
 //!   DIR/ab/cdef…  an entry, under its name          DIR/tmp/…  an entry that is being written
 //!   DIR/lock      held by the process that removes old entries
 //! ```
 //!
-//! **Writing** is a file in `tmp` and a rename, so readers find complete files, and of two writers of one entry the last one wins. Nothing is made
-//! durable: after a loss of power an entry may be truncated, and does not open.
+//! **Writing** creates a file in `tmp` and renames it, so readers find complete files, and if two writers
+//! write one entry, the last one wins. Nothing is made durable: after a power failure an entry may be
+//! truncated, and does not open.
 //!
-//! **Size.** When there are more bytes than the limit, the least recently used entries are removed until a tenth of it is free. The time of use is the
-//! file's time of modification, which a read updates at most once a minute. The first write of a process walks the directory, and again each time when
-//! the process has written a sixteenth of the limit; so each writing process may exceed the limit by a sixteenth. Only one process removes at a time.
+//! **Size.** When the entries exceed the limit, the least recently used ones are removed until a tenth of it
+//! is free. The time of use is the file's modification time, which a read updates at most once a minute. A
+//! process walks the directory at its first write, and again whenever it has written a sixteenth of the
+//! limit; so each writing process may exceed the limit by a sixteenth. Only one process removes at a time.
 //!
-//! An entry that vanishes during a walk is no error: another process has removed it.
+//! An entry that vanishes during a walk is not an error: another process has removed it.
 //!
-//! **Others.** Who may write to the directory may put anything into it. No link is followed below it, and nothing is waited for: a FIFO, a device or a link in
-//! place of an entry is a miss, which [`CacheStore::hidden_errors`] counts, and the next write replaces it. While another process holds the lock nothing is
-//! removed, and beyond one and a half times the limit nothing is written.
+//! **Other users.** Anyone who may write to the directory may put anything into it. No link below it is
+//! followed, and no open blocks: a FIFO, a device or a link in place of an entry is a miss, which
+//! [`CacheStore::hidden_errors`] counts, and the next write replaces it. While another process holds the lock
+//! nothing is removed, and beyond one and a half times the limit nothing is written.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | D1 | take from what may be written until the next walk, set it again | Relaxed | – | nothing: threads that meet walk twice, or a little later |
+//! | D1 | take from the bytes left until the next walk, reset them | Relaxed | – | nothing: concurrent threads walk twice, or a little later |
 //! | D2 | count files that are not entries | Relaxed | – | nothing: a counter for messages |
 //!
-//! Cost: a read opens the directory, a folder and the file, each after a look; a write creates a file and renames it. A walk visits each file.
+//! Cost: a read opens the directory, a folder and the file, and checks each; a write creates a file and
+//! renames it. A walk visits each file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -36,55 +40,56 @@ use brolga_files::{FileError, Folder, Kind, Listed, read_at_most};
 
 use crate::store::{CacheStore, EntryName, StoreError};
 
-/// Times of use are not brought up to date more often.
+/// The minimum interval between two updates of an entry's time of use.
 const USED_AGAIN: Duration = Duration::from_secs(60);
-/// Files in `tmp` of this age were left over by a process that ended while it wrote.
+/// Files in `tmp` of this age were left by a process that ended while writing.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
-/// A writer to a full directory makes this many attempts to get the lock, with a pause before each.
+/// The number of attempts of a writer to a full directory to get the lock, with a pause before each.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-/// Larger files are no entries.
+/// Larger files are not entries.
 const MAX_BYTES: u64 = 512 << 20;
-/// Digits of a name in the name of its folder.
+/// The number of digits of an entry's name that form the name of its folder.
 const FOLDER: usize = 2;
-/// The digits of a name.
+/// The number of digits of a name.
 const DIGITS: usize = 64;
 
-/// A directory of entries, with a limit to their bytes.
+/// A directory of entries, with a limit on their total size.
 #[derive(Debug)]
 pub struct DirectoryStore {
     path: PathBuf,
     limit: u64,
-    /// How many bytes may be written until the directory is walked again.
+    /// The number of bytes that may be written until the directory is walked again.
     until_walk: AtomicU64,
-    /// How often something else than a file was in place of an entry.
+    /// How often something other than a file was found in place of an entry.
     unusual: AtomicU64,
 }
 
-/// The entries of a directory.
+/// The current entries of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DirectoryUse {
-    /// How many there are.
+    /// The number of entries.
     pub entries: u64,
-    /// Their bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
-/// An entry, as a walk finds it.
+/// An entry found by a walk.
 struct Entry {
     /// The name of its folder.
     folder: String,
     file: Listed,
 }
 
-/// The folder of files that are being written.
+/// The folder of files that are still being written.
 const TEMPORARY: &str = "tmp";
 
 impl DirectoryStore {
-    /// The entries below a directory, which is made if it is not there, readable by its owner alone. Together they take about `limit` bytes at most.
+    /// The entries in a directory, which is created if it does not exist, readable only by its owner.
+    /// Together they take about `limit` bytes at most.
     ///
     /// # Errors
-    /// The system refuses the directory.
+    /// The system refuses access to the directory.
     pub fn open(path: impl AsRef<Path>, limit: u64) -> Result<DirectoryStore, StoreError> {
         let path = path.as_ref();
         let failed = |error: io::Error| StoreError::new(path.display().to_string(), error);
@@ -98,25 +103,25 @@ impl DirectoryStore {
         Ok(store)
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many entries there are, and their bytes.
+    /// The number of entries and their total size.
     ///
     /// # Errors
-    /// The system refuses the directory.
+    /// The system refuses access to the directory.
     pub fn in_use(&self) -> Result<DirectoryUse, StoreError> {
         let entries = self.root().and_then(|root| entries(&root)).map_err(|error| self.failed(error))?;
         let bytes = entries.iter().map(|entry| entry.file.bytes).sum();
         Ok(DirectoryUse { entries: entries.len() as u64, bytes })
     }
 
-    /// Removes all entries. Entries that other processes write meanwhile may stay.
+    /// Removes all entries. Entries that other processes write meanwhile may remain.
     ///
     /// # Errors
-    /// The system refuses to remove one; the others are gone all the same.
+    /// The system refuses to remove one; the others are removed nevertheless.
     pub fn clear(&self) -> Result<(), StoreError> {
         let mut first = None;
         let root = self.root().map_err(|error| self.failed(error))?;
@@ -132,7 +137,7 @@ impl DirectoryStore {
         StoreError::new(self.describe(), error)
     }
 
-    /// The directory itself. Something else in its place is an error of the store, and not a miss.
+    /// The directory itself. If something else is in its place, that is an error of the store and not a miss.
     fn root(&self) -> Result<Folder, FileError> {
         Folder::open(&self.path).map_err(|error| io::Error::from(error).into())
     }
@@ -151,13 +156,13 @@ impl DirectoryStore {
             opened => opened?,
         };
         let facts = file.metadata()?;
-        // A file that grows meanwhile is no entry; it is not read for ever.
+        // A file that grows meanwhile is not an entry; it is not read forever.
         let bytes = read_at_most(&file, facts.len(), MAX_BYTES)?;
         let now = now();
         let is_stale =
             facts.modified().is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > USED_AGAIN));
         if is_stale {
-            // Of a directory that one may only read, the writer decides what goes.
+            // In a read-only directory, the writer decides what is removed.
             let _ = file.set_modified(now);
         }
         Ok(Some(bytes))
@@ -178,13 +183,13 @@ impl DirectoryStore {
         let mut written = temporary.fresh(&name)?;
         let done = written.write_all(bytes).and_then(|()| temporary.rename(&name, &folder, &file));
         if done.is_err() {
-            // The error that counts is the first one.
+            // The first error is the one to report.
             let _ = temporary.remove(&name);
         }
         Ok(done?)
     }
 
-    /// Counts what was written, and removes old entries from time to time.
+    /// Counts written bytes, and removes old entries from time to time.
     fn note_written(&self, bytes: u64) -> Result<(), FileError> {
         let take = |left: u64| Some(left.saturating_sub(bytes));
         let left = self.until_walk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take); // D1
@@ -196,17 +201,17 @@ impl DirectoryStore {
         Ok(())
     }
 
-    /// Removes the entries that were not used for longest, if there is more than the limit.
+    /// Removes the least recently used entries if the limit is exceeded.
     fn remove_old(&self) -> Result<(), FileError> {
         let root = self.root()?;
         let lock = root.lock_file("lock")?;
         if lock.try_lock().is_err() {
             let bytes: u64 = entries(&root)?.iter().map(|entry| entry.file.bytes).sum();
             if bytes <= self.limit.saturating_add(self.limit / 2) {
-                // Another process does so.
+                // The other process removes them.
                 return Ok(());
             }
-            // It is slow, or holds the lock for ever.
+            // The other process is slow, or holds the lock forever.
             if !is_free_soon(&lock) {
                 return Err(io::Error::other("it is full, and another process holds its lock").into());
             }
@@ -288,14 +293,14 @@ fn split(name: &EntryName) -> (String, String) {
     (folder, file)
 }
 
-/// A name that no other writer has.
+/// A unique name.
 fn temporary_name() -> io::Result<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(format!("{:032x}", u128::from_le_bytes(random)))
 }
 
-/// All entries. Other files of the directory are left alone.
+/// All entries. Other files in the directory are ignored.
 fn entries(root: &Folder) -> Result<Vec<Entry>, FileError> {
     let mut found = Vec::new();
     for folder in root.list()? {
@@ -368,7 +373,7 @@ mod tests {
         }
         assert_eq!(store.in_use().unwrap().entries, 16);
         assert!(!left_over.exists());
-        // It is used, so it stays.
+        // It is in use, so it remains.
         assert!(store.get(&name(0)).unwrap().is_some());
         store.put(&name(100), &[1; 100]).unwrap();
         let there: Vec<u8> = (0..=100).filter(|&n| store.place(&name(n)).exists()).collect();
@@ -467,7 +472,7 @@ mod tests {
             for writer in 0..4 {
                 let path = folder.path();
                 scope.spawn(move || {
-                    // Each has its own store, as processes have.
+                    // Each has its own store, as separate processes would.
                     let store = DirectoryStore::open(path, 40_000).unwrap();
                     for round in 0..100u32 {
                         let entry = name((round % 20) as u8);
@@ -480,7 +485,7 @@ mod tests {
                 });
             }
         });
-        // Writers that look at the directory at once may all leave what another one has just written. One that is alone does not.
+        // Concurrent writers may each keep what the other has just written. A lone writer does not.
         let store = DirectoryStore::open(folder.path(), 40_000).unwrap();
         store.put(&name(0), &[0; 4096]).unwrap();
         assert!(store.in_use().unwrap().bytes <= 40_000);

@@ -1,14 +1,16 @@
-//! The key of a user or a fleet: entries that were sealed with it are run.
+//! The key of a user or a fleet: code in entries sealed with it is run.
 //!
 //! ```text
-//!   key file (64 digits, readable by its owner alone) ──► CacheKey ──┬─ derive ──► names of entries
+//!   key file (64 digits, readable only by its owner) ──► CacheKey ──┬─ derive ──► names of entries
 //!                                                                    └─ derive ──► seals of entries
 //! ```
 //!
-//! The holder of the key can make all its users run code, so it is as secret as a password: it does not belong in the directory or store of the
-//! entries, which others may be able to write to. A fleet that shares a store gives all its machines the same file.
+//! A holder of the key can make all its users run code, so it is as secret as a password: it does not belong
+//! in the directory or store of the entries, which others may be able to write to. A fleet that shares a
+//! store uses the same key file on all its machines.
 //!
-//! Names are derived from the key, too: users of one store with different keys never find each other's entries.
+//! Names are derived from the key, too: users of the same store with different keys never find each other's
+//! entries.
 
 use std::fmt;
 use std::fs;
@@ -18,63 +20,64 @@ use std::path::Path;
 
 use brolga_files::{FileError, Links, open, read_at_most};
 
-/// Digits of a key file.
+/// The number of digits in a key file.
 const DIGITS: usize = 64;
-/// More bytes than a key file has, with blanks at its end.
+/// A limit on the size of a key file, including trailing blanks.
 const MOST_BYTES: u64 = 4096;
 const NOT_DIGITS: &str = "it has not 64 hexadecimal digits";
 
-/// The key that entries are sealed with.
+/// The key that seals entries.
 #[derive(Clone)]
 pub struct CacheKey([u8; 32]);
 
-/// Why there is no key.
+/// Why a key could not be loaded or made.
 #[derive(thiserror::Error, Debug)]
 pub enum KeyError {
     /// The system refuses the file.
     #[error("cannot {what} the key `{path}`: {source}")]
     File {
-        /// The requested one.
+        /// The action that failed.
         what: &'static str,
         /// The file.
         path: String,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is no key.
-    #[error("`{path}` is no key: {reason}")]
+    /// The file does not contain a key.
+    #[error("`{path}` is not a key: {reason}")]
     Malformed {
         /// The file.
         path: String,
-        /// How that shows.
+        /// The evidence.
         reason: &'static str,
     },
-    /// The system has no random numbers.
+    /// The system cannot provide random numbers.
     #[error("there are no random numbers for a key: {0}")]
     Random(String),
 }
 
 impl CacheKey {
-    /// A key that the embedder keeps somewhere.
+    /// A key that the embedder stores elsewhere.
     pub fn new(bytes: [u8; 32]) -> CacheKey {
         CacheKey(bytes)
     }
 
-    /// A random key, for a cache that one process makes for itself.
+    /// A random key, for a cache used by a single process.
     ///
     /// # Errors
-    /// The system has no random numbers.
+    /// The system cannot provide random numbers.
     pub fn random() -> Result<CacheKey, KeyError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| KeyError::Random(error.to_string()))?;
         Ok(CacheKey(bytes))
     }
 
-    /// The key in a file, which is made with a random one if it is not there. Of several processes that make it at once, all have the
-    /// same key.
+    /// The key in a file, which is created with a random key if it does not exist. If several processes
+    /// create it at the same time, all get the same key.
     ///
     /// # Errors
-    /// The system refuses the file; it is no key; others than its owner may read or write it.
+    /// The system refuses access to the file; it does not contain a key; users other than its owner may read
+    /// or write it.
     pub fn from_file(path: impl AsRef<Path>) -> Result<CacheKey, KeyError> {
         let path = path.as_ref();
         match read(path) {
@@ -131,12 +134,12 @@ fn read(path: &Path) -> Result<CacheKey, KeyError> {
     Ok(CacheKey(key))
 }
 
-/// Writes a new key under another name and links it to its own, unless another process has been faster.
+/// Writes a new key under a temporary name and links it to `path`, unless another process was faster.
 fn make(path: &Path) -> Result<(), KeyError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| failed("make", path, error))?;
     let CacheKey(bytes) = CacheKey::random()?;
-    // Its owner alone can read such a file.
+    // Such a file is readable only by its owner.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed("make", path, error))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let written = writeln!(file, "{digits}").and_then(|()| file.as_file().sync_all());

@@ -1,4 +1,4 @@
-//! Compiled code that outlives the process: stores of entries, and their seals.
+//! Persistent storage of compiled code: stores of entries, and their seals.
 //!
 //! ```text
 //!   facts that code depends on ── Digest ──► Fingerprint ──┐
@@ -7,27 +7,28 @@
 //!                                                          ▲                              ├─ DirectoryStore
 //!                                           CacheKey ──────┘                              ├─ RedisStore (feature `redis`)
 //!                                                                                         ├─ ObjectStore (feature `opendal`)
-//!                                                                                         └─ TwoLevelStore: one in front of another
+//!                                                                                         └─ TwoLevelStore: a near store and a far one
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `digest` | [`Digest`], [`Fingerprint`]: the facts that an entry depends on, as one number |
 //! | `key` | [`CacheKey`]: the permission to write code that is run here |
 //! | `store` | [`CacheStore`], [`EntryName`], [`StoreError`] |
-//! | `sealed` | the bytes of an entry, both ways |
-//! | `cache` | [`Cache`]: entries sealed and opened, counted, with failures of the store hidden from compilations |
+//! | `sealed` | the bytes of an entry, written and read |
+//! | `cache` | [`Cache`]: seals, opens and counts entries, and hides failures of the store from compilations |
 //! | `writer` | entries pending for the store, written by a thread |
 //! | `breaker` | a circuit breaker for stores that fail repeatedly |
 //! | `directory` | [`DirectoryStore`] |
 //! | `two_level` | [`TwoLevelStore`] |
-//! | `redis_store` | `RedisStore`, behind the feature `redis` |
-//! | `object_store` | `ObjectStore`, behind the feature `opendal` |
+//! | `redis_store` | `RedisStore`, with the feature `redis` |
+//! | `object_store` | `ObjectStore`, with the feature `opendal` |
 //!
-//! **Contents of an entry** are opaque here: bytes that were compiled elsewhere. It must be safe to run code that a holder of the key has written,
-//! and only such entries are returned: an entry that is damaged, was sealed with another key, or lies under another name is a miss.
+//! **Contents of an entry** are opaque here: bytes that were compiled elsewhere. It must be safe to run code
+//! written by a holder of the key, and only such entries are returned: an entry that is damaged, was sealed
+//! with another key, or is stored under another name is a miss.
 //!
-//! **Errors.** No store can make a compilation fail. An error is counted, and costs its time.
+//! **Errors.** No store can make a compilation fail. An error is counted, and costs only time.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,12 @@
-//! Entries in any service of the crate `opendal`: object stores, key-value stores, file systems.
+//! Entries in any service supported by the crate `opendal`: object stores, key-value stores, file systems.
 //!
-//! The embedder makes the operator, with its address and its layers, and enables the services that it needs in its own dependency on `opendal`. An entry is
-//! an object under its name, in folders like those of a directory (`ab/cdef…`). The service decides how long objects stay.
+//! The embedder makes the operator, with its address and its layers, and enables the services that it needs
+//! in its own dependency on `opendal`. An entry is an object under its name, in folders as in a
+//! directory (`ab/cdef…`). The service decides how long objects are kept.
 //!
-//! `opendal` is asynchronous: requests run on a thread of the store, and the caller waits for the answer, up to a limit. So it may be called from any
-//! thread, also from a task of another executor, whose thread it blocks meanwhile.
+//! `opendal` is asynchronous: requests run on a thread of the store, and the caller waits for the answer, up
+//! to a limit. So the store may be called from any thread, including a task of another executor, whose thread
+//! it blocks meanwhile.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -19,15 +21,15 @@ use crate::store::{CacheStore, EntryName, StoreError};
 pub struct ObjectStore {
     operator: Operator,
     timeout: Duration,
-    /// Until it is dropped.
+    /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
 
 impl ObjectStore {
-    /// The objects that an operator reaches. No request takes longer than the time limit.
+    /// A store of the objects reachable through an operator. No request takes longer than `timeout`.
     ///
     /// # Errors
-    /// The system has no thread for it.
+    /// The system refuses a thread for the requests.
     pub fn new(operator: Operator, timeout: Duration) -> Result<ObjectStore, StoreError> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::new("opendal", error))?;
@@ -46,7 +48,7 @@ impl ObjectStore {
         let runtime = self.runtime.as_ref().ok_or_else(|| self.failed("it is being closed"))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let task = runtime.spawn(async move {
-            // The receiver is gone if it took too long.
+            // The receiver is gone if the request took too long.
             let _ = sender.send(request.await);
         });
         receiver.recv_timeout(self.timeout).map_err(|_| {
@@ -86,7 +88,7 @@ impl CacheStore for ObjectStore {
 
 impl Drop for ObjectStore {
     fn drop(&mut self) {
-        // Waiting for its thread would be refused in a task of an executor.
+        // In a task of an executor it would be an error to wait for its thread.
         self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
     }
 }

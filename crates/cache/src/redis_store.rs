@@ -1,12 +1,13 @@
-//! Entries in a Redis server, over the crate `redis`.
+//! Entries in a Redis server, through the crate `redis`.
 //!
-//! An entry is a string under the store's prefix and the entry's name. Settings of the server bound its memory and choose evicted entries: `maxmemory` and
-//! `maxmemory-policy allkeys-lru`.
+//! An entry is a string whose key is the store's prefix and the entry's name. Settings of the server bound
+//! its memory and choose the entries to evict: `maxmemory` and `maxmemory-policy allkeys-lru`.
 //!
-//! Each request has its own connection from a list of open ones, so threads do not wait for each other. A failed connection is dropped. Connecting,
-//! sending and waiting for an answer have a time limit each, so a dead or silent server costs that time, a few times (`breaker.rs`).
+//! Each request has its own connection from a pool of open ones, so threads do not wait for each other. A
+//! failed connection is dropped. Connecting, sending and waiting for an answer each have a time limit, so a
+//! dead or silent server costs that time, and only a few times (`breaker.rs`).
 //!
-//! Cost: a round trip for each request.
+//! Cost: one round trip per request.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,13 +16,13 @@ use redis::{Client, Connection, FromRedisValue, RedisResult};
 
 use crate::store::{CacheStore, EntryName, StoreError};
 
-/// Open connections beyond these are closed after use.
+/// The maximum number of idle connections; further ones are closed after use.
 const IDLE: usize = 16;
 
 /// See the file's header.
 pub struct RedisStore {
     client: Client,
-    /// Without its password.
+    /// The server's address without the password.
     address: String,
     prefix: String,
     timeout: Duration,
@@ -29,14 +30,15 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// The entries of a server: `redis://host:port/database`, or `redis+unix:///path`. Their keys begin with the prefix. Nothing is sent yet.
+    /// The entries of a server: `redis://host:port/database`, or `redis+unix:///path`. Their keys begin with
+    /// `prefix`. The constructor does not connect.
     ///
     /// # Errors
-    /// The address is none.
+    /// The address is malformed.
     pub fn new(url: &str, prefix: &str, timeout: Duration) -> Result<RedisStore, StoreError> {
         let client = Client::open(url).map_err(|error| StoreError::new("redis", error))?;
         let address = format!("redis {}", client.get_connection_info().addr());
-        // The system takes zero for no limit.
+        // The system treats zero as no limit.
         let timeout = timeout.max(Duration::from_millis(1));
         Ok(RedisStore { client, address, prefix: prefix.to_owned(), timeout, idle: Mutex::default() })
     }
@@ -59,7 +61,7 @@ impl RedisStore {
         let mut connection = kept.map_or_else(|| self.connect(), Ok).map_err(failed)?;
         let mut answer = command.query(&mut connection);
         if was_kept && answer.as_ref().is_err_and(|error: &redis::RedisError| error.is_connection_dropped()) {
-            // The server has closed it since it was used; the others are as old.
+            // The server has closed it since it was used; the other idle connections are as old.
             self.idle().clear();
             connection = self.connect().map_err(failed)?;
             answer = command.query(&mut connection);

@@ -1,28 +1,29 @@
-//! The bytes of an entry, both ways.
+//! The bytes of an entry: writing and reading.
 //!
 //! ```text
-//!   magic (8) │ seal (32) │ microseconds that making it took (8) │ payload
+//!   magic (8) │ seal (32) │ cost of making it, in microseconds (8) │ payload
 //!                  │
-//!                  └─ keyed hash of the name and of all that follows the seal
+//!                  └─ keyed hash of the name and of everything after the seal
 //! ```
 //!
-//! The seal covers the name, so an entry that was copied to another name does not open. Seals are compared in constant time.
+//! The seal covers the name, so an entry that was copied to another name does not open. Seals are compared in
+//! constant time.
 
 use blake3::Hash;
 
 use crate::store::EntryName;
 
-/// The first bytes of an entry of this form.
+/// The first bytes of an entry in this format.
 const MAGIC: [u8; 8] = *b"BRLGENT1";
 const SEAL: usize = MAGIC.len();
 const COST: usize = SEAL + 32;
-/// The bytes in front of the payload.
+/// The number of bytes that precede the payload.
 pub(crate) const HEADER: usize = COST + 8;
 
 /// The contents of an entry.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
-    /// How many microseconds it took to make.
+    /// The time that it took to make, in microseconds.
     pub(crate) cost: u64,
     pub(crate) payload: Vec<u8>,
 }
@@ -54,14 +55,14 @@ impl Sealer {
         entry
     }
 
-    /// `None` if it is not as it was sealed under this name with this key.
+    /// `None` unless the entry is unchanged since it was sealed under this name with this key.
     pub(crate) fn open(&self, name: &EntryName, mut entry: Vec<u8>) -> Option<Opened> {
         if entry.get(..SEAL)? != MAGIC {
             return None;
         }
         let seal: [u8; 32] = entry.get(SEAL..COST)?.try_into().ok()?;
         let cost = u64::from_le_bytes(entry.get(COST..HEADER)?.try_into().ok()?);
-        // The hash compares itself in constant time.
+        // `Hash` compares in constant time.
         if self.seal_of(name, &entry[COST..]) != Hash::from_bytes(seal) {
             return None;
         }

@@ -1,22 +1,23 @@
 //! Stores: bytes under names.
 //!
-//! A store need not be trusted: its entries are opened by their seals (`sealed.rs`). It may lose entries at any time, give old ones, and be used by many
-//! processes.
+//! A store need not be trusted: entries are verified by their seals (`sealed.rs`). It may lose entries at any
+//! time, return old ones, and be used by many processes.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of an entry: 64 hexadecimal digits. It follows from the facts that the entry depends on, and from the key.
+/// The name of an entry: 64 hexadecimal digits, derived from the facts that the entry depends on and from the
+/// key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryName([u8; 32]);
 
 impl EntryName {
-    /// A name of the given bytes.
+    /// A name with these bytes.
     pub fn new(bytes: [u8; 32]) -> EntryName {
         EntryName(bytes)
     }
 
-    /// Its bytes.
+    /// The 32 bytes that the digits represent.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -34,24 +35,24 @@ impl fmt::Debug for EntryName {
     }
 }
 
-/// A failed request to a store. No compilation fails for it.
+/// A failed request to a store. It never makes a compilation fail.
 #[derive(thiserror::Error, Debug)]
 #[error("{store}: {reason}")]
 pub struct StoreError {
-    /// The store.
+    /// The store's name in messages.
     pub store: String,
-    /// The reason, in its own words.
+    /// The reason, as the store states it.
     pub reason: String,
 }
 
 impl StoreError {
-    /// An error of a store.
+    /// An error of the store with this name.
     pub fn new(store: impl Into<String>, reason: impl fmt::Display) -> StoreError {
         StoreError { store: store.into(), reason: reason.to_string() }
     }
 }
 
-/// Bytes under names. Any thread may call.
+/// Bytes under names. Its methods are called from any thread.
 ///
 /// ```
 /// use brolga_cache::{CacheStore, EntryName, StoreError};
@@ -84,19 +85,20 @@ pub trait CacheStore: Send + Sync {
     /// The name of the store in messages, such as its directory.
     fn describe(&self) -> String;
 
-    /// The entry of this name; none if there is none.
+    /// The entry with this name; `None` if there is none.
     ///
     /// # Errors
-    /// The store cannot say. It gets fewer requests from then on.
+    /// The store cannot answer. It then gets fewer requests.
     fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Keeps an entry, in place of any other of its name. Readers find the old entry or the new one.
+    /// Stores an entry, replacing any other with its name. Readers find the old entry or the new one.
     ///
     /// # Errors
-    /// The store does not keep it. It gets fewer requests from then on.
+    /// The entry was not stored. The store then gets fewer requests.
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError>;
 
-    /// How many errors it has had that it did not give: those of one of two stores, while the other one served the request.
+    /// The number of errors that were not returned, such as the errors of one of two stores while the other
+    /// served the request.
     fn hidden_errors(&self) -> u64 {
         0
     }

@@ -1,16 +1,16 @@
-//! Two stores, one in front of another: a directory of this machine in front of a store of the fleet.
+//! Two stores: a near one, such as a directory of this machine, and a far one, such as the store of a fleet.
 //!
 //! | request | near store | far store |
 //! |---|---|---|
-//! | read | read first | read if the near one has nothing or fails; an entry is then written to the near one |
+//! | read | read first | read if the near one has no entry or fails; an entry found is written to the near one |
 //! | write | written | written |
 //!
-//! Either may fail while the other serves the request; then the error is counted, and not returned. Each is not used for a while after some errors in a
-//! row (`breaker.rs`).
+//! Either may fail while the other serves the request; then the error is counted, and not returned. A store
+//! is not used for a while after some consecutive errors (`breaker.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | H1 | count a hidden error, read the count | Relaxed | – | nothing: it is a figure |
+//! | H1 | count a hidden error, read the count | Relaxed | – | nothing: it is a statistic |
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub struct TwoLevelStore<Near, Far> {
     hidden: AtomicU64,
 }
 
-/// The answer of a store; none if it is left alone.
+/// The answer of a store; `None` if it was not used.
 type Asked<T> = Option<Result<T, StoreError>>;
 
 struct Level<S> {
@@ -39,7 +39,7 @@ impl<S: CacheStore> Level<S> {
 }
 
 impl<Near: CacheStore, Far: CacheStore> TwoLevelStore<Near, Far> {
-    /// A near store in front of a far one.
+    /// A store that reads the near store first, then the far one.
     pub fn new(near: Near, far: Far) -> TwoLevelStore<Near, Far> {
         let [near_breaker, far_breaker] = [(); 2].map(|()| Breaker::default());
         TwoLevelStore {
@@ -49,7 +49,8 @@ impl<Near: CacheStore, Far: CacheStore> TwoLevelStore<Near, Far> {
         }
     }
 
-    /// An error of both answers is one of the request; an error of one is counted. A store that is left alone has no answer.
+    /// The request fails if all answers are errors; otherwise an error is only counted. A store that was not
+    /// used has no answer.
     fn settle<T>(&self, near: Asked<T>, far: Asked<T>) -> Result<(), StoreError> {
         match (near, far) {
             (Some(Err(error)), None) | (None, Some(Err(error))) => Err(error),
@@ -126,7 +127,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    /// A store that can be broken, and counts its requests.
+    /// A store that can be made to fail, and counts its requests.
     #[derive(Default)]
     struct Breakable {
         entries: Mutex<BTreeMap<EntryName, Vec<u8>>>,
@@ -224,7 +225,7 @@ mod tests {
         cache.flush();
         let other = Cache::new(store.clone(), &CacheKey::new([4; 32]));
         assert_ne!(cache.name(&facts(1)), other.name(&facts(1)));
-        // An entry sealed with another key is copied.
+        // Copies an entry that is sealed with another key.
         let entry = store.get(&cache.name(&facts(1))).unwrap().unwrap();
         store.put(&other.name(&facts(1)), &entry).unwrap();
         assert!(other.find(&facts(1)).is_none());

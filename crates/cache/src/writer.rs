@@ -1,15 +1,17 @@
-//! Entries pending for the store: written by one thread, so that compilation does not wait for files or servers.
+//! Pending entries: a thread writes them, so that compilation does not wait for files or servers.
 //!
 //! ```text
 //!   Cache::keep ──► pending: name → entry ──► the writer's thread ──► CacheStore::put
 //!                      │           └─ more than MAX_PENDING bytes: the caller writes
-//!   Cache::find ───────┘ an entry that is pending is found
+//!   Cache::find ───────┘ pending entries are found
 //! ```
 //!
-//! The thread starts with the first entry and ends when the writer is dropped, which waits until all is written; [`Writer::flush`] waits and
-//! keeps the thread. A process that ends without either only loses the pending entries: stores write complete entries or none.
+//! The thread starts with the first entry and ends when the writer is dropped, which waits until all entries
+//! are written; [`Writer::flush`] waits and keeps the thread. A process that ends without either only loses
+//! the pending entries: stores write complete entries or none.
 //!
-//! Invariant: an entry is pending until the store has answered, so the writer or the store has it at every moment.
+//! Invariant: an entry is pending until the store has answered, so it is always in the writer or in the
+//! store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,13 +19,13 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::store::EntryName;
 
-/// The bytes that wait at most.
+/// The maximum number of pending bytes.
 const MAX_PENDING: usize = 64 << 20;
 
-/// Writes an entry to the store, counts it, and neither panics nor says how it went.
+/// Writes an entry to the store and counts it; it does not panic, and its outcome is not reported.
 pub(crate) type Put = dyn Fn(&EntryName, &[u8]) + Send + Sync;
 
-/// A thread that writes entries, and those that wait for it.
+/// A thread that writes entries, and the pending entries.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
 }
@@ -51,7 +53,7 @@ impl Writer {
         Writer { shared: Arc::new(Shared { put, state, work, idle }) }
     }
 
-    /// Writes an entry some time; at once if there is no thread or too much waits.
+    /// Writes an entry later, or immediately if there is no thread or too many bytes are pending.
     pub(crate) fn write(&self, name: EntryName, entry: Vec<u8>) {
         let entry = Arc::new(entry);
         let mut state = self.shared.state();
@@ -78,12 +80,12 @@ impl Writer {
 
     /// An entry that is not written yet.
     pub(crate) fn pending(&self, name: &EntryName) -> Option<Vec<u8>> {
-        // The bytes are copied behind the lock.
+        // The bytes are copied after the lock is released.
         let entry = self.shared.state().pending.get(name).cloned();
         entry.map(Arc::unwrap_or_clone)
     }
 
-    /// Waits until nothing is pending, also of entries that are added meanwhile.
+    /// Waits until nothing is pending, including entries that are added meanwhile.
     pub(crate) fn flush(&self) {
         let is_busy = |state: &mut State| !state.pending.is_empty();
         drop(
@@ -99,7 +101,7 @@ impl Drop for Writer {
         let thread = state.thread.take();
         drop(state);
         self.shared.work.notify_one();
-        // The thread does not panic; if it did, nothing is to be done here.
+        // The thread does not panic; if it did, there would be nothing to do here.
         let _ = thread.map(JoinHandle::join);
     }
 }
@@ -124,7 +126,7 @@ impl Shared {
             drop(state);
             (self.put)(&name, &entry);
             state = self.state();
-            // A newer entry of the name may have come meanwhile, which is still to be written.
+            // A newer entry with the same name may have been added meanwhile; it is still to be written.
             if state.pending.get(&name).is_some_and(|pending| Arc::ptr_eq(pending, &entry)) {
                 state.pending.remove(&name);
                 state.bytes -= entry.len();
@@ -147,7 +149,7 @@ mod tests {
 
     type Written = Arc<Mutex<Vec<(EntryName, Vec<u8>)>>>;
 
-    /// A writer whose every write waits for a permission; the entries that were written.
+    /// A writer whose every write waits for a permit; and the entries written.
     fn held() -> (Writer, Sender<()>, Written) {
         let (permit, permits): (Sender<()>, Receiver<()>) = channel();
         let (permits, written) = (Mutex::new(permits), Arc::new(Mutex::new(Vec::new())));

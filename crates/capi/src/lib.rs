@@ -31,6 +31,7 @@
 //! the number beside it says; a function of C that is called here returns, does not `longjmp` and throws nothing; an obligation is ended at some time. No function here can check that.
 //!
 //! Not done: the builder, transforms of modules, packages, building images, low functions; structs by value (they are objects); 128-bit numbers.
+#![warn(missing_docs)]
 
 pub mod c_symbols;
 pub mod callback;

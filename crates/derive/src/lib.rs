@@ -19,6 +19,7 @@
 //! | parameters | each instance would be a program's type with its own name |
 //! | no field, or more than twelve | there is nothing to pass; a struct may be a field of another |
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 use proc_macro::TokenStream;
 use proc_macro2::Span;

@@ -7,7 +7,7 @@
 //!                                  # 1d: X86CallPcRel4 function `fib(Int64)` -4
 //! ```
 //!
-//! On aarch64 every instruction is shown as its word; `--emit=vcode` has the mnemonics there.
+//! On aarch64 every instruction is shown as a word; `--emit=vcode` shows the mnemonics there.
 
 use std::fmt::Write as _;
 

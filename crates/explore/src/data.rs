@@ -4,14 +4,16 @@
 //! { source, own, strings, lines, owns, counts, funcs: [ { stages, steps, texts, … } ] }
 //! ```
 //!
-//! Statements are in one table, each once: passes keep most rows, and rows name instructions by ids that passes keep. A stage is its
-//! difference from the stage before it, as a flat list of numbers:
+//! Statements are in one table without duplicates: passes keep most rows, and rows refer to instructions by
+//! ids that passes keep. A stage is encoded as its difference from the previous stage, a flat list of
+//! numbers:
 //!
 //! ```text
-//! from, count, new, (instruction, statement, origin) × new      repeated: `count` rows of the stage before from `from` on, then `new` rows
+//! from, count, new, (instruction, statement, origin) × new      repeated: `count` rows of the previous stage from `from` on, then `new` rows
 //! ```
 //!
-//! Flat lists instead of objects keep the page of 400 rows through 80 passes in some hundred kilobytes. `page.js` reads it (`decodeStages`).
+//! With flat lists instead of objects, a page of 400 rows through 80 passes takes some hundred kilobytes.
+//! `page.js` reads it (`decodeStages`).
 
 use std::collections::BTreeMap;
 
@@ -31,7 +33,7 @@ use crate::watch::{FuncLog, LevelLog, Machine};
 pub(crate) struct Profile {
     pub(crate) call: String,
     pub(crate) outcome: String,
-    /// How often blocks were entered.
+    /// The number of times that each block was entered.
     pub(crate) counts: Vec<(FuncId, Block, u64)>,
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn of(
     let numbers: BTreeMap<FuncId, usize> = logs.iter().enumerate().map(|(n, (id, _))| (*id, n)).collect();
     let source = match options.only {
         None if !program.source().text().is_empty() => source_of(program, places),
-        // A program that was built has no text but the one that it is printed in.
+        // A program that was built has no text except its printed form.
         _ => printed(module, &numbers),
     };
     let mut strings = Strings::default();
@@ -82,7 +84,7 @@ pub(crate) fn of(
     ])
 }
 
-/// The text of the program as the first column has it.
+/// The text of the program in the first column.
 struct SourceText {
     name: String,
     lines: Vec<String>,
@@ -104,7 +106,7 @@ fn source_of(program: &Program, places: &[(FuncId, Place)]) -> SourceText {
     SourceText { name: source.name().to_owned(), lines, rows, heads }
 }
 
-/// The text of the functions that have numbers, as it is printed.
+/// The printed text of the functions that have numbers.
 fn printed(module: &Module, numbers: &BTreeMap<FuncId, usize>) -> SourceText {
     let mut heads: BTreeMap<FuncId, u32> = BTreeMap::new();
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
@@ -122,7 +124,7 @@ fn printed(module: &Module, numbers: &BTreeMap<FuncId, usize>) -> SourceText {
     SourceText { name: "printed program".to_owned(), lines, rows, heads }
 }
 
-/// How often each origin was executed, and how often each function was called.
+/// The number of executions of each origin, and the number of calls of each function.
 fn counts_of(module: &Module, profile: Option<&Profile>, numbers: &BTreeMap<FuncId, usize>) -> (Json, Json) {
     let Some(profile) = profile else { return (Json::Null, Json::Null) };
     let entered: BTreeMap<(FuncId, Block), u64> =
@@ -141,7 +143,7 @@ fn counts_of(module: &Module, profile: Option<&Profile>, numbers: &BTreeMap<Func
     (Json::List(counts), Json::List(entries.into_iter().map(Json::count).collect()))
 }
 
-/// Texts by their numbers, each once.
+/// Texts by number, without duplicates.
 #[derive(Default)]
 struct Strings {
     texts: Vec<String>,
@@ -231,10 +233,10 @@ struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// All stages of one level of the IR, of which the first has this label.
+    /// All stages at one level of the IR, the first of which has the label `first`.
     fn level(&mut self, first: &str, kind: &str, log: &'a LevelLog) {
         let Some(before) = &log.before else { return };
-        // Lowering and reading make a function that has nothing in common with the one before it.
+        // Lowering and reading produce a function that has nothing in common with the previous one.
         self.last = None;
         self.stage(kind, first, before);
         for step in &log.steps {
@@ -253,7 +255,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// A step that is no pass and makes the stage that comes next, if it makes one.
+    /// A step other than a pass; the next stage, if there is one, is its result.
     fn step(&mut self, label: &str, kind: &str, time: u64) {
         let stage = if kind == "code" { -1 } else { self.stages.len() as i64 };
         let fields = vec![Json::text(label), Json::text(kind), Json::Number(stage), Json::count(time)];
@@ -276,7 +278,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// The difference of two lists of rows, as the file's header says.
+/// The difference of two lists of rows, as described in the file's header.
 fn delta(old: &[Row], new: &[Row], strings: &mut Strings) -> Vec<i64> {
     let mut places: BTreeMap<(u32, &str, u32), usize> = BTreeMap::new();
     for (at, row) in old.iter().enumerate() {

@@ -1,14 +1,16 @@
-//! The fates of a function's rows: the rows of high and low IR and the instructions that come from it.
+//! The fates of a function's rows: the rows of high and low IR and the machine instructions that originate
+//! from each.
 //!
 //! ```text
-//! module ── number rows ──► Stages ── dumps of the one function ──► the pass after which no row comes from the row
+//! module ── number rows ──► Stages ── dumps of the function ──► the pass after which no row has its origin
 //!                              └──── high, placed, machine code ──► rows by origin
 //! ```
 //!
-//! Rows carry their origins as in `watch`, which shows all functions with all passes; this is one function, for editors during
-//! typing. Only the last form at each level is kept.
+//! Rows carry their origins as in `watch`, which shows all functions after all passes; this file handles a
+//! single function, for editors during typing. Only the final form at each level is kept.
 //!
-//! Cost: optimising the function with what it calls, and generating its code unless it has more than [`MAX_CODE_ROWS`] rows.
+//! Cost: optimising the function with its callees, and generating its code unless it has more than
+//! [`MAX_CODE_ROWS`] rows.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,25 +29,25 @@ use crate::watch::number_rows;
 /// Functions with more rows are not compiled to machine code.
 pub const MAX_CODE_ROWS: usize = 5_000;
 
-/// The remains of a row behind the compiler.
+/// The results of a row after compilation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fate {
-    /// The rows of high IR behind all passes that come from it, as printed.
+    /// The rows of high IR after all passes that originate from it, as printed.
     pub high: Vec<String>,
-    /// The rows of low IR.
+    /// The rows of low IR that originate from it.
     pub low: Vec<String>,
-    /// The instructions that come from it.
+    /// The machine instructions that originate from it.
     pub code: Vec<String>,
-    /// The last pass that left nothing of it at its level of the IR, if nothing is left.
+    /// The pass that removed the last of its rows at its level of the IR, if none are left.
     pub removed_by: Option<&'static str>,
 }
 
 /// The fates of a function's rows.
 #[derive(Clone, Debug)]
 pub struct Fates {
-    /// The places of the rows as they were, with their fates, in the order of the text.
+    /// The original positions of the rows, with their fates, in text order.
     rows: Vec<(u32, Fate)>,
-    /// The rows of high IR behind all passes, and those of low IR.
+    /// The number of rows of high IR after all passes, and of low IR.
     sizes: (usize, usize),
     /// Why there is no machine code.
     refusal: Option<String>,
@@ -58,7 +60,7 @@ impl Fates {
         self.rows.get(at).filter(|(place, _)| *place == start).map(|(_, fate)| fate)
     }
 
-    /// How many rows the function has behind the passes on high IR, and on low IR.
+    /// The number of the function's rows after the passes on high IR, and in low IR.
     pub fn sizes(&self) -> (usize, usize) {
         self.sizes
     }
@@ -69,17 +71,18 @@ impl Fates {
     }
 }
 
-/// The origins that a function's rows have, and by which pass the others went.
+/// The origins present in a function's rows, and the passes that removed the others.
 #[derive(Default)]
 struct Watched {
     present: BTreeSet<u32>,
     gone: Vec<(u32, &'static str)>,
 }
 
-/// The fates of the rows of a function. The module is verified and was read from text.
+/// The fates of a function's rows. The module is verified and was read from text.
 ///
 /// # Errors
-/// The module has no such function, or a pass fails. A function without a native form has its rows of high IR, and the reason.
+/// The module has no such function, or a pass fails. A function without a native form has its rows of high
+/// IR, and the reason.
 pub fn fates(module: &Module, id: FuncId, level: OptLevel) -> Result<Fates, Error> {
     let Some(func) = module.func(id) else {
         return Err(Error::ForeignFunction { id, count: module.func_count() });
@@ -149,7 +152,7 @@ pub fn fates(module: &Module, id: FuncId, level: OptLevel) -> Result<Fates, Erro
     }
     let mut rows: Vec<(u32, Fate)> = own.into_iter().zip(fates).collect();
     rows.sort_by_key(|(start, _)| *start);
-    // One row of the text may be several instructions.
+    // One row of the text may become several instructions.
     rows.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
@@ -163,7 +166,7 @@ pub fn fates(module: &Module, id: FuncId, level: OptLevel) -> Result<Fates, Erro
     Ok(Fates { rows, sizes: (high_rows.len(), low_count), refusal })
 }
 
-/// Takes a dump of the pass manager.
+/// Receives a dump of the pass manager.
 fn note(watched: &mut Watched, dump: &Dump<'_>) {
     if dump.when == When::After && dump.changed != Changed::Yes {
         return;

@@ -1,6 +1,6 @@
 //! JSON for the page: strings, numbers, arrays, objects.
 //!
-//! The text stands inside a `<script>` element, so `<` is escaped: no string can end the element.
+//! The text is inside a `<script>` element, so `<` is escaped: no string can end the element.
 
 use std::fmt::Write;
 
@@ -34,9 +34,9 @@ impl Json {
         Json::List(texts.into_iter().map(Json::Text).collect())
     }
 
-    /// A number that is a count or a time. A number that does not fit becomes the greatest one that does.
+    /// A number that is a count or a time, clamped to the maximum.
     pub(crate) fn count(count: u64) -> Json {
-        // JavaScript's numbers are exact up to here.
+        // JavaScript's numbers are exact up to this limit.
         Json::Number(count.min((1 << 53) - 1) as i64)
     }
 

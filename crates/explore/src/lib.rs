@@ -1,4 +1,4 @@
-//! All stages of a program from its source to machine code, as one page for a browser.
+//! All stages of a program from source to machine code, as a page for a browser.
 //!
 //! ```text
 //! Program ─► rows numbered ─► passes, lowering, roots, code ─► stages of each function ─► JSON ─┐
@@ -8,23 +8,23 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `watch` | compiles, and keeps the result of each pass; links of rows |
-//! | `rows` | a function as rows that two passes can be compared in |
+//! | `watch` | compiles, and records the result of each pass; links between rows |
+//! | `rows` | a function as rows, so that the results of two passes can be compared |
 //! | `assembly` | machine code as text |
 //! | `machine` | CLIF, listing and bytes as rows |
-//! | `data` | all of it as compact JSON |
+//! | `data` | the data of the page as compact JSON |
 //! | `fates` | the results of each row of one function, for editors |
 //! | `options` | options of the page |
 //! | `page.html`, `page.css`, `page.js` | the page; it makes no network requests |
 //! | `views.js` | columns: stages decoded, statements as HTML |
 //! | `pictures.js`, `layout.js` | control flow, dominators, loops and calls as pictures |
 //!
-//! The page is a function of the program and the options, except for times, which are measured.
+//! The page depends only on the program and the options, except for times, which are measured.
 //!
 //! Cost: compiling the program in one thread, and printing each function after each pass that changed it.
 //!
-//! Not done: samples of native code (the counts of a call are the interpreter's, exact for the rows as they were read); code of the
-//! single-pass generator, for which Cranelift's is shown.
+//! Not done: samples of native code (the counts of a call are the interpreter's, exact for the rows as they
+//! were read); code of the single-pass generator, in place of which Cranelift's is shown.
 #![forbid(unsafe_code)]
 
 mod assembly;
@@ -45,7 +45,8 @@ pub use options::{DEFAULT_STEPS, Options, Source};
 
 use data::Profile;
 
-/// The page of a program. A function without a native form is there as far as it goes, with the reason.
+/// The page of a program. A function without a native form is shown up to the stage that it reaches, with the
+/// reason.
 pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
     let profile = match &options.call {
         Some(text) => Some(profile(program, text, options.steps.unwrap_or(DEFAULT_STEPS))?),
@@ -61,7 +62,7 @@ pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
     Ok(filled(program.source().name(), &json))
 }
 
-/// Makes a call and counts.
+/// Makes a call and counts executions.
 fn profile(program: &Program, text: &str, steps: u64) -> Result<Profile, Error> {
     let call = program.call(text)?;
     let counted = Evaluator::interpreted(program).call_counting(&call, steps);
@@ -69,12 +70,12 @@ fn profile(program: &Program, text: &str, steps: u64) -> Result<Profile, Error> 
     Ok(Profile { call: text.to_owned(), outcome, counts: counted.blocks })
 }
 
-/// The page with its style, script and data.
+/// The page with its style, script and data filled in.
 fn filled(title: &str, json: &str) -> String {
     let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
     let mut page = String::with_capacity(json.len() + (64 << 10));
     let mut rest = include_str!("page.html");
-    // Each mark stands once, and what is put in is not looked at again.
+    // Each mark occurs once, and inserted text is not scanned again.
     let parts = [
         ("@TITLE@", escaped.as_str()),
         ("@STYLE@", include_str!("page.css")),

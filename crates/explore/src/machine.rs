@@ -1,14 +1,16 @@
-//! Cranelift's IR, its listing of machine instructions and the bytes, as rows with the rows of the program that they come from.
+//! Cranelift's IR, its listing of machine instructions and the bytes, as rows that are linked to rows of the
+//! program.
 //!
 //! ```text
 //! CLIF      @0007   v9 = iadd v2, v3        the source location is the origin
-//! bytes     offsets in rising order, each with its origin                 (MachineCode::lines)
+//! bytes     offsets in ascending order, each with its origin                 (MachineCode::lines)
 //! listing   no locations: aligned with the disassembled bytes by mnemonic, in order
 //! ```
 //!
-//! The listing and the bytes are the same instructions in the same order, but one row of the listing may be several instructions or none. Rows
-//! are matched greedily within a window; a row without a partner has the origin of the row before it. Words of aarch64 are not disassembled; a
-//! table of the bits that say what an instruction does is enough to match them.
+//! The listing and the bytes contain the same instructions in the same order, but a row of the listing may
+//! stand for several instructions or none. Rows are matched greedily within a window; a row without a partner
+//! has the origin of the previous row. Words of aarch64 are not disassembled; to match them, a table of the
+//! bits that determine the instruction suffices.
 
 use std::fmt::Write as _;
 
@@ -16,14 +18,14 @@ use brolga_engine::emit::MachineCode;
 use brolga_ir::Arch;
 use brolga_ir::func::LineColumn;
 
-/// A row of text and the row of the program that it comes from, 0 if that is not known.
+/// A row of text, and the origin of the program's row that it comes from; 0 if unknown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TextRow {
     pub(crate) text: String,
     pub(crate) origin: u32,
 }
 
-/// How far a row's partner may be from the place where it is expected.
+/// The maximum distance of a row's partner from its expected position.
 const WINDOW: usize = 12;
 
 /// The rows of a function in Cranelift's IR.
@@ -43,7 +45,7 @@ pub(crate) fn clif_rows(clif: &str) -> Vec<TextRow> {
     clif.lines().map(row).collect()
 }
 
-/// The rows of a function's bytes: offset, bytes and instruction with tabs between them, and what a linker fills in.
+/// The rows of a function's bytes: offset, bytes and instruction separated by tabs, and the relocations.
 pub(crate) fn byte_rows(code: &MachineCode<'_>) -> Vec<TextRow> {
     let mut rows = Vec::new();
     let mut references = code.references.iter().peekable();
@@ -62,7 +64,7 @@ pub(crate) fn byte_rows(code: &MachineCode<'_>) -> Vec<TextRow> {
     rows
 }
 
-/// The rows of the code generator's listing, with origins from the rows of the bytes.
+/// The rows of the code generator's listing, with origins taken from the rows of the bytes.
 pub(crate) fn listing_rows(code: &MachineCode<'_>, bytes: &[TextRow]) -> Vec<TextRow> {
     let lines: Vec<&str> = code.listing.lines().collect();
     let mut rows: Vec<TextRow> =
@@ -84,12 +86,13 @@ pub(crate) fn listing_rows(code: &MachineCode<'_>, bytes: &[TextRow]) -> Vec<Tex
     rows
 }
 
-/// For each of our words the place of the same word among theirs, in order, as far as one is near.
+/// For each word of `ours`, the index of the same word in `theirs`, in order, if there is one nearby.
 fn partners(ours: &[&str], theirs: &[&str]) -> Vec<Option<usize>> {
     let mut found = vec![None; ours.len()];
     let (mut at, mut other) = (0, 0);
     while at < ours.len() && other < theirs.len() {
-        // The nearest pair of equal words: the fewest rows skipped on both sides together.
+        // The nearest pair of equal words: the one for which the fewest rows are skipped on both sides
+        // together.
         let pairs = (0..2 * WINDOW)
             .flat_map(|skipped| (0..=skipped).map(move |ours| (ours, skipped - ours)))
             .map(|(skip, skip_other)| (at + skip, other + skip_other));
@@ -105,8 +108,8 @@ fn partners(ours: &[&str], theirs: &[&str]) -> Vec<Option<usize>> {
     found
 }
 
-/// Whether two mnemonics name one instruction: the listing has the size behind it where the operands do not show it, as in `movq` and `mov`. The
-/// other may be a row of [`WORDS`].
+/// Whether two mnemonics denote the same instruction: in the listing the size follows the mnemonic where the
+/// operands do not show it, as in `movq` and `mov`. `other` may also be an entry of [`WORDS`].
 fn is_same(one: &str, other: &str) -> bool {
     if let Some(starts) = other.strip_prefix('^') {
         return starts.split('|').any(|start| one.starts_with(start));
@@ -115,7 +118,8 @@ fn is_same(one: &str, other: &str) -> bool {
     long == short || (long.len() - short.len() <= 2 && short.len() > 1 && long.starts_with(short))
 }
 
-/// Instructions of aarch64 by some of their bits: mask, bits, mnemonic; behind `^` the starts of several. The first row that fits holds.
+/// Instructions of aarch64 by some of their bits: mask, bits, mnemonic; `^` is followed by the prefixes of
+/// several mnemonics. The first matching row applies.
 const WORDS: [(u32, u32, &str); 42] = [
     (0xfc00_0000, 0x1400_0000, "b"),
     (0xfc00_0000, 0x9400_0000, "bl"),
@@ -173,13 +177,14 @@ fn mnemonic(instruction: &str) -> &str {
     instruction.split_whitespace().next().unwrap_or("")
 }
 
-/// The origin that holds at an offset.
+/// The origin that applies at an offset.
 fn origin_at(lines: &[(u32, LineColumn)], offset: usize) -> u32 {
     let behind = lines.partition_point(|&(start, _)| start as usize <= offset);
     behind.checked_sub(1).and_then(|at| lines[at].1.line()).unwrap_or(0)
 }
 
-/// Offset, bytes and text of each machine instruction, and of each place of a table of jumps. Instructions for other processors than x86-64 are shown as words.
+/// Offset, bytes and text of each machine instruction, and of each entry of a jump table. For processors
+/// other than x86-64, instructions are shown as words.
 pub fn instructions(arch: Arch, code: &[u8]) -> Vec<(usize, &[u8], String)> {
     match arch {
         Arch::X86_64 => disassembled(code),
@@ -200,7 +205,7 @@ fn disassembled(code: &[u8]) -> Vec<(usize, &[u8], String)> {
     let mut found = Vec::new();
     let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
-    // The place whose address was taken last.
+    // The address that was computed last.
     let mut addressed = None;
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
@@ -214,7 +219,7 @@ fn disassembled(code: &[u8]) -> Vec<(usize, &[u8], String)> {
         let is_indirect = instruction.code() == Code::Jmp_rm64 && instruction.op0_kind() == OpKind::Register;
         if is_indirect && addressed == Some(instruction.next_ip()) {
             let end = table_rows(code, instruction.next_ip() as usize, &mut found);
-            // Both lie within the code.
+            // Both are within the code.
             let _ = decoder.set_position(end);
             decoder.set_ip(end as u64);
         }
@@ -222,8 +227,9 @@ fn disassembled(code: &[u8]) -> Vec<(usize, &[u8], String)> {
     found
 }
 
-/// The rows of the table of jumps that lies behind an indirect jump, and its end. A place is the distance from the table to where it leads. Nothing says how many
-/// there are: the table ends where its first target lies, or with the first word that leads out of the code.
+/// The rows of the jump table that follows an indirect jump, and the end of the table. An entry is the
+/// distance from the table to its target. The length is not recorded: the table ends at its first target, or
+/// at the first word that leads outside the code.
 fn table_rows<'c>(code: &'c [u8], table: usize, rows: &mut Vec<(usize, &'c [u8], String)>) -> usize {
     let (mut at, mut end) = (table, code.len());
     while let Some(bytes) = code.get(at..at + 4).filter(|_| at + 4 <= end) {
@@ -297,7 +303,7 @@ mod tests {
             rows[4..].iter().map(|(offset, bytes, text)| (*offset, bytes.len(), &**text)).collect();
         let table = [(16, 4, ".long 0x1d - 0x10"), (20, 4, ".long 0x1c - 0x10"), (24, 4, ".long 0x0 - 0x10")];
         assert_eq!(texts, [&table[..], &[(28, 1, "ret"), (29, 1, "nop")]].concat());
-        // A jump to an address that was not taken here has no table.
+        // A jump to an address that was not computed here has no table.
         assert!(super::instructions(Arch::X86_64, &code[7..])[3].2.starts_with("or "));
     }
 

@@ -4,25 +4,26 @@ use std::collections::BTreeSet;
 
 use brolga_opt::OptLevel;
 
-/// How many statements a counted call may run unless [`Options::steps`] says otherwise: about half a minute of the interpreter.
+/// The maximum number of statements of a counted call unless [`Options::steps`] is set: about half a minute
+/// in the interpreter.
 pub const DEFAULT_STEPS: u64 = 200_000_000;
 
-/// Options of the page.
+/// The options of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The level of optimisation.
     pub level: OptLevel,
     /// The options of the passes. Options of dumps have no effect.
     pub passes: brolga_opt::Options,
-    /// A call to count the executions of rows in, as text: `fib(20)`.
+    /// A call during which the executions of rows are counted, as text: `fib(20)`.
     pub call: Option<String>,
-    /// How many statements the call may run; none for [`DEFAULT_STEPS`].
+    /// The maximum number of statements of the call; `None` for [`DEFAULT_STEPS`].
     pub steps: Option<u64>,
-    /// The text in an embedder's language that the program was made from. The lines of its rows
-    /// ([`Place::line`](brolga_ir::func::Place::at)) are lines of this text.
+    /// The text in an embedder's language that the program was made from. The line numbers of the program's
+    /// rows ([`Place::line`](brolga_ir::func::Place::at)) refer to this text.
     pub source: Option<Source>,
-    /// The symbols of the functions that the page shows; all if there is none. Their text is printed, so that nothing of the others is in the page but
-    /// rows that were inlined.
+    /// The symbols of the functions that the page shows; `None` for all. Their text is printed, so that the
+    /// page contains nothing of the others except rows that were inlined.
     pub only: Option<BTreeSet<String>>,
 }
 
@@ -33,10 +34,10 @@ impl Options {
     }
 }
 
-/// A text that a program was made from.
+/// The text that a program was made from.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its name.
+    /// The name of the text, such as a file name.
     pub name: String,
     /// The text.
     pub text: String,

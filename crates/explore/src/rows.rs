@@ -1,46 +1,47 @@
-//! A function as rows: the result of a pass, in a form that two passes can be compared in.
+//! A function as rows: the result of a pass, in a form that can be compared with the results of other passes.
 //!
-//! The text of a function numbers rows and blocks by their position, so that one removed row changes all rows below it. A row here
-//! names instructions and blocks by their ids, which passes keep:
+//! The text of a function numbers rows and blocks by their position, so that removing one row changes all
+//! rows below it. Rows here refer to instructions and blocks by their ids, which passes keep:
 //!
 //! ```text
 //! │   %3 = intrinsic Base.add_int(%1, n)::Int64     row of instruction 7:   intrinsic Base.add_int(%5, n)::Int64
 //! └──      goto #4 if not %3                        row of instruction 8:   goto §9 if not %8
 //! ```
 //!
-//! Ids in a row are one greater than those of the compiler: `%0` is an unplaced instruction, and the row of a loop's note has
-//! no instruction. The page computes numbers again, and shows `%3 = ` if a row is used.
+//! Ids in a row are greater by one than the compiler's: `%0` is an unplaced instruction, and the row of a
+//! loop's note has no instruction. The page computes numbers again, and shows `%3 = ` if a row is used.
 //!
-//! Invariant: the rows are those of [`show_func`], in its order, which alone defines the text of a statement.
+//! Invariant: the rows are the same as in [`show_func`], in the same order; it alone defines the text of a
+//! statement.
 
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::text::show_func;
 use brolga_ir::{Block, Context, Func, Inst};
 
-/// A function between two passes.
+/// A function after a pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Snapshot {
     /// The line with the signature.
     pub(crate) signature: String,
     /// The rows of all blocks, in order.
     pub(crate) rows: Vec<Row>,
-    /// For each block: id, rows, cold, immediate dominator, head of the innermost loop, depth, successors (how many, then which). Dominators,
-    /// heads and successors are positions of blocks, -1 for none.
+    /// For each block: id, rows, cold, immediate dominator, head of the innermost loop, depth, successors
+    /// (the number, then each). Dominators, heads and successors are positions of blocks, or -1.
     pub(crate) blocks: Vec<i64>,
 }
 
 /// A row: an instruction or a loop's note.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
-    /// One more than the instruction's id; 0 for a note.
+    /// The instruction's id plus one; 0 for a note.
     pub(crate) inst: u32,
     /// The statement, with ids instead of numbers.
     pub(crate) text: String,
-    /// The row of the program that it comes from, 0 if that is not known.
+    /// The program's row that it comes from; 0 if unknown.
     pub(crate) origin: u32,
 }
 
-/// The rows of a function whose instructions have their origins for lines.
+/// The rows of a function whose instructions have their origins as lines.
 pub(crate) fn snapshot(cx: &Context, func: &Func) -> Snapshot {
     let text = show_func(cx, func).to_string();
     let mut lines = text.lines();
@@ -72,7 +73,7 @@ pub(crate) fn snapshot(cx: &Context, func: &Func) -> Snapshot {
     Snapshot { signature, rows, blocks: graph(func, &blocks) }
 }
 
-/// The lines of a function's text by row: the number of the line of each instruction, from 0, in the order of rows.
+/// The line of each instruction in the function's text, from 0, in the order of rows.
 pub(crate) fn row_lines(func: &Func) -> Vec<u32> {
     let mut line = 0;
     let mut found = Vec::new();
@@ -87,7 +88,7 @@ pub(crate) fn row_lines(func: &Func) -> Vec<u32> {
     found
 }
 
-/// The text behind the guard, which is so many characters wide, and the row's number.
+/// The text after the guard, which is `guard` characters wide, and after the row's number.
 fn statement(line: &str, guard: usize) -> &str {
     let behind = line.char_indices().nth(guard).map_or("", |(at, _)| &line[at..]);
     match behind.strip_prefix('%') {
@@ -102,7 +103,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// A statement with ids for the numbers of rows, and for those of blocks if it names blocks.
+    /// A statement with ids in place of row numbers, and of block numbers if it refers to blocks.
     fn by_id(&self, statement: &str, has_targets: bool) -> String {
         let mut text = String::with_capacity(statement.len() + 8);
         let mut rest = statement;
@@ -141,7 +142,7 @@ impl Names<'_> {
     }
 }
 
-/// How many bytes the string literal takes that a text starts with.
+/// The length in bytes of the string literal at the start of a text.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -155,7 +156,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// The control-flow graph with dominators and loops, as [`Snapshot::blocks`] has it.
+/// The control-flow graph with dominators and loops, in the format of [`Snapshot::blocks`].
 fn graph(func: &Func, blocks: &[Block]) -> Vec<i64> {
     let cfg = Cfg::compute(func);
     let (rpo, tree) = (Rpo::compute(&cfg), DomTree::compute(&cfg));

@@ -1,14 +1,15 @@
-//! Compiles the functions of a module one by one, and keeps the results of each pass.
+//! Compiles the functions of a module one by one, and records the result of each pass.
 //!
 //! ```text
 //! module ── number rows ──► Stages ── dumps ──► StepLog for each pass
 //!                              └──── placed ──► CLIF, listing, bytes
 //! ```
 //!
-//! **How rows are linked.** Passes renumber rows, make new instructions and put functions into each other, but every instruction carries the
-//! [`Place`] of the one that it was made from, from stage to stage down to the table of lines behind the machine code. Before anything runs, the
-//! line of each row is set to a number of its own, the *origin*: 1 for the first row of the first function and so on through the module.
-//! Everything with the same origin afterwards, in any stage of any function, is highlighted together. The original lines are kept separately.
+//! **How rows are linked.** Passes renumber rows, make new instructions and inline functions, but every
+//! instruction carries the [`Place`] of the instruction that it was made from, through all stages down to the
+//! machine code's line table. At the beginning the line of each row is replaced by a unique number, the
+//! *origin*: 1 for the first row of the first function and so on through the module. Everything with the same
+//! origin, in any stage of any function, is highlighted together. The original lines are kept separately.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +28,7 @@ use crate::rows::{Snapshot, snapshot};
 /// The effect of a pass on a function.
 pub(crate) struct StepLog {
     pub(crate) report: StepReport,
-    /// The function behind it, if it changed something.
+    /// The function after it, if it was changed.
     pub(crate) after: Option<Snapshot>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct LevelLog {
 pub(crate) struct FuncLog {
     pub(crate) high: LevelLog,
     pub(crate) low: LevelLog,
-    /// How long it took to lower and to place roots, in nanoseconds.
+    /// The time taken to lower and to place roots, in nanoseconds.
     pub(crate) lower_time: u64,
     pub(crate) roots_time: u64,
     pub(crate) code_time: u64,
@@ -53,7 +54,7 @@ pub(crate) struct FuncLog {
     pub(crate) refusal: Option<String>,
 }
 
-/// A function behind the code generator.
+/// A function after code generation.
 pub(crate) struct Machine {
     pub(crate) clif: Vec<TextRow>,
     pub(crate) listing: Vec<TextRow>,
@@ -63,7 +64,8 @@ pub(crate) struct Machine {
     pub(crate) frame_maps: Vec<FrameMap>,
 }
 
-/// Gives each row of a module its origin for a line. The places as they were, by origin less one, with their functions.
+/// Replaces the line of each row of a module by its origin. Returns the original places, indexed by origin
+/// minus one, with their functions.
 pub(crate) fn number_rows(module: &mut Module) -> Vec<(FuncId, Place)> {
     let mut places = Vec::new();
     let ids: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
@@ -144,14 +146,14 @@ pub(crate) fn watch(
         let symbol = module[*id].symbol(&module.cx);
         log.low = logs.remove(&(symbol.clone(), true)).unwrap_or_default();
         log.high = logs.remove(&(symbol, false)).unwrap_or_default();
-        // The pipeline may be empty, and nothing is dumped then.
+        // The pipeline may be empty, and then there are no dumps.
         let first = if module[*id].level == Level::Low { &mut log.low.before } else { &mut log.high.before };
         first.get_or_insert_with(|| snapshot(&module.cx, &module[*id]));
     }
     Ok(made)
 }
 
-/// Takes what the pass manager shows.
+/// Receives the dumps of the pass manager.
 fn note(logs: &mut Logs, dump: &Dump<'_>) {
     let key = (dump.symbol.to_owned(), dump.func.level == Level::Low);
     let log = logs.entry(key).or_default();
@@ -211,7 +213,7 @@ end";
         for level in OptLevel::ALL {
             let logs = watched(level);
             let machine = logs[1].1.machine.as_ref().unwrap();
-            // Rows 3, 5 and 6 are of `f`; row 1 is of `twice`, and comes with its body where that is inlined.
+            // Rows 3, 5 and 6 belong to `f`; row 1 belongs to `twice`, and appears where its body is inlined.
             let inlined = level >= OptLevel::O1;
             for rows in [&machine.clif, &machine.bytes, &machine.listing] {
                 let has = |origin| rows.iter().any(|row| row.origin == origin);

@@ -1,4 +1,4 @@
-//! Kinds of files, and the reasons why a file is not read.
+//! Kinds of files, and the errors of opening and reading them.
 
 use std::fmt;
 use std::io;
@@ -6,22 +6,18 @@ use std::io;
 /// A kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A directory.
     Directory,
     /// A symbolic link, where none is followed.
     Link,
-    /// A FIFO.
     Fifo,
-    /// A socket.
     Socket,
-    /// A device.
     Device,
     /// A regular file, where a directory is needed.
     File,
 }
 
 impl Kind {
-    /// An error if it is something else than what is needed.
+    /// An error if its kind is not `needed`.
     pub(crate) fn need(self, needed: Kind) -> Result<(), FileError> {
         match self == needed {
             true => Ok(()),
@@ -43,30 +39,25 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why a file is not read.
+/// Why a file was not read.
 #[derive(thiserror::Error, Debug)]
 pub enum FileError {
-    /// The system refuses.
+    /// The system refuses access.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// It is something else than what is needed.
+    /// It is not the kind of file that is needed.
     #[error("it is {found}, not {needed}")]
-    Unusual {
-        /// Its kind.
-        found: Kind,
-        /// The kind that is needed.
-        needed: Kind,
-    },
-    /// It is larger than such files are.
+    Unusual { found: Kind, needed: Kind },
+    /// It exceeds the limit.
     #[error("it has more than {limit} bytes")]
     TooLarge {
-        /// The most that is read.
+        /// The maximum number of bytes that are read.
         limit: u64,
     },
 }
 
 impl FileError {
-    /// Whether nothing has this name.
+    /// Whether there is no file with this name.
     pub fn is_not_found(&self) -> bool {
         matches!(self, FileError::System(error) if error.kind() == io::ErrorKind::NotFound)
     }

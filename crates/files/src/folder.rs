@@ -1,4 +1,4 @@
-//! Folders by descriptor: no name below one leads through a link.
+//! Folders by descriptor: no link is followed below a folder.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -23,26 +23,24 @@ pub struct Folder {
 /// A file or folder in a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listed {
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: Kind,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// When it was changed last.
+    /// The time of its last modification.
     pub changed: SystemTime,
 }
 
-/// For folders: readable by their owner alone.
+/// For folders: accessible only by their owner.
 const PRIVATE_FOLDER: Mode = Mode::RWXU;
-/// For files.
+/// For files: accessible only by their owner.
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 impl Folder {
-    /// A folder by its path, whose last part is not a link.
+    /// Opens a folder by its path, whose last part must not be a link.
     ///
     /// # Errors
-    /// The system refuses it, or it is something else.
+    /// The system refuses access, or it is not a folder.
     pub fn open(path: &Path) -> Result<Folder, FileError> {
         let looked = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         need(Kind::Directory, looked.st_mode)?;
@@ -50,20 +48,20 @@ impl Folder {
         Ok(Folder { descriptor: openat(CWD, path, flags, Mode::empty())? })
     }
 
-    /// A folder in it.
+    /// Opens a folder in this one.
     ///
     /// # Errors
-    /// As [`Folder::open`].
+    /// Like [`Folder::open`].
     pub fn folder(&self, name: &str) -> Result<Folder, FileError> {
         self.look(Kind::Directory, name)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Folder { descriptor: openat(&self.descriptor, name, flags, Mode::empty())? })
     }
 
-    /// A folder in it, which is made if it is not there, for its owner alone.
+    /// Opens a folder in this one, after creating it for its owner alone if it does not exist.
     ///
     /// # Errors
-    /// As [`Folder::open`].
+    /// Like [`Folder::open`].
     pub fn make_folder(&self, name: &str) -> Result<Folder, FileError> {
         match mkdirat(&self.descriptor, name, PRIVATE_FOLDER) {
             Ok(()) | Err(Errno::EXIST) => self.folder(name),
@@ -71,19 +69,20 @@ impl Folder {
         }
     }
 
-    /// A regular file in it, for reading.
+    /// Opens a regular file in it for reading.
     ///
     /// # Errors
-    /// As [`open`](super::open).
+    /// Like [`open`](super::open).
     pub fn file(&self, name: &str) -> Result<File, FileError> {
         self.look(Kind::File, name)?;
         self.opened(name, OFlags::RDONLY)
     }
 
-    /// A regular file in it that is locked and holds nothing. It is made if it is not there.
+    /// Opens a regular file in it that serves as a lock and has no contents. It is created if it does not
+    /// exist.
     ///
     /// # Errors
-    /// As [`open`](super::open).
+    /// Like [`open`](super::open).
     pub fn lock_file(&self, name: &str) -> Result<File, FileError> {
         match self.look(Kind::File, name) {
             Err(error) if !error.is_not_found() => Err(error),
@@ -91,16 +90,16 @@ impl Folder {
         }
     }
 
-    /// A new file in it, for writing.
+    /// Creates a file in it, for writing.
     ///
     /// # Errors
-    /// The system refuses it; there is something of this name.
+    /// The system refuses; the name already exists.
     pub fn fresh(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, PRIVATE_FILE)?.into())
     }
 
-    /// Moves a file to another folder, in place of any file of that name there.
+    /// Moves a file to another folder, replacing any file with that name there.
     ///
     /// # Errors
     /// The system refuses.
@@ -108,7 +107,7 @@ impl Folder {
         Ok(renameat(&self.descriptor, name, &to.descriptor, new_name)?)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
     /// The system refuses.
@@ -119,7 +118,7 @@ impl Folder {
         }
     }
 
-    /// All that is in it and has a name in UTF-8. What vanishes meanwhile may be missing.
+    /// The entries of the folder whose names are UTF-8. Entries that vanish meanwhile may be missing.
     ///
     /// # Errors
     /// The system refuses.
@@ -212,7 +211,7 @@ mod tests {
         assert_eq!(unusual(Folder::open(&inside.path().join("folder")).unwrap_err()), Kind::Link);
         assert!(folder.fresh("link").is_err());
         folder.fresh("new").unwrap().write_all(b"new").unwrap();
-        // A link is replaced, and not written through.
+        // A link is replaced rather than followed.
         folder.rename("new", &folder, "link").unwrap();
         assert_eq!(fs::read(outside.path().join("file")).unwrap(), b"text");
         let deep = folder.make_folder("deep").unwrap();

@@ -1,17 +1,19 @@
-//! Files and folders that others may have made or replaced, opened without waiting for anybody.
+//! Files and folders that others may have made or replaced, opened without blocking.
 //!
-//! Opening a FIFO waits for its other end, reading a device need not end, a link leads anywhere, and a file may grow while it is read. So each file is
-//! looked at before it is opened, is opened without blocking, and is looked at again; and no more than a limit is read of it.
+//! Opening a FIFO waits for its other end, a device may have no end, a link may lead anywhere, and a file may
+//! grow while it is read. So each file is checked before it is opened, is opened without blocking, and is
+//! checked again; and at most a given number of bytes is read from it.
 //!
-//! | the path is given by | links | what is not a regular file |
+//! | the path comes from | links | anything other than a regular file |
 //! |---|---|---|
-//! | the user: a program, an image, a package, a key | followed ([`Links::Followed`]) | an error that says what it is |
-//! | the process, in a folder that others may write to: an entry of a cache, a lock | refused; below a [`Folder`] for each part of the path | the same error, which the caller takes for a miss |
-//! | the process, for a new file: a temporary file, a map for profilers | whatever is there is removed, and never opened ([`fresh`]) | |
-//! | the user, for a result | followed | written to, if that does not wait for a reader ([`write()`]) |
+//! | the user: a program, an image, a package, a key | followed ([`Links::Followed`]) | an error that names its kind |
+//! | the process, in a folder that others may write to: an entry of a cache, a lock | refused; below a [`Folder`] for each part of the path | the same error, which the caller treats as a miss |
+//! | the process, for a new file: a temporary file, a map for profilers | an existing file is removed, and never opened ([`fresh`]) | |
+//! | the user, for a result | followed | written to, unless that would wait for a reader ([`write()`]) |
 //!
-//! **Races.** What is decisive is the second look, by the descriptor; the first one keeps devices from being opened. A [`Folder`] is a descriptor, so a
-//! folder that is exchanged meanwhile leads nowhere else. Owners are not looked at: contents that matter are sealed, or the user has named the file.
+//! **Races.** The second check, through the descriptor, is decisive; the first one keeps devices from being
+//! opened. A [`Folder`] is a descriptor, so replacing the folder meanwhile has no effect. Owners are not
+//! checked: contents that matter are sealed, or the user has named the file.
 //!
 //! Not done: systems other than Unix.
 
@@ -30,22 +32,22 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 pub use error::{FileError, Kind};
 pub use folder::{Folder, Listed};
 
-/// No text of a program that a user names has more bytes.
+/// The maximum size in bytes of a program text named by a user.
 pub const MOST_TEXT: u64 = 1 << 30;
 
 /// Whether the last part of a path may be a symbolic link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Links {
-    /// It may.
+    /// A link is followed.
     Followed,
-    /// It must not.
+    /// A link is an error.
     Refused,
 }
 
-/// Opens a regular file for reading. Never waits.
+/// Opens a regular file for reading, without blocking.
 ///
 /// # Errors
-/// The system refuses it, or it is not a regular file.
+/// The system refuses access, or it is not a regular file.
 pub fn open(path: &Path, links: Links) -> Result<File, FileError> {
     let (facts, flags) = match links {
         Links::Followed => (fs::metadata(path)?, OFlags::NONBLOCK | OFlags::NOCTTY),
@@ -57,10 +59,10 @@ pub fn open(path: &Path, links: Links) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// The bytes of a regular file with at most `limit` of them, even if it grows meanwhile.
+/// The bytes of a regular file of at most `limit` bytes, even if it grows meanwhile.
 ///
 /// # Errors
-/// As [`open`]; it is larger.
+/// Like [`open`]; or the file exceeds the limit.
 pub fn read(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, FileError> {
     let file = open(path, links)?;
     let known = file.metadata()?.len();
@@ -70,10 +72,10 @@ pub fn read(path: &Path, links: Links, limit: u64) -> Result<Vec<u8>, FileError>
     read_at_most(file, known, limit)
 }
 
-/// The bytes of something that may not end, of which about `known` are expected.
+/// The bytes of a source that may not end, with about `known` bytes expected.
 ///
 /// # Errors
-/// The system refuses to read; there are more than `limit`.
+/// The system refuses to read; or there are more than `limit` bytes.
 pub fn read_at_most(from: impl Read, known: u64, limit: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::with_capacity(usize::try_from(known.min(limit)).unwrap_or(0));
     from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -83,28 +85,30 @@ pub fn read_at_most(from: impl Read, known: u64, limit: u64) -> Result<Vec<u8>, 
     }
 }
 
-/// A new file for reading and writing, in place of whatever is at the path.
+/// Creates a file for reading and writing, replacing any file at the path.
 ///
 /// # Errors
-/// The system refuses to remove what is there, or to make the file; another process has made one meanwhile.
+/// The system refuses to remove the old file or to create the new one; or another process has created one
+/// meanwhile.
 pub fn fresh(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // This follows no links.
+    // `create_new` does not follow links.
     OpenOptions::new().read(true).write(true).create_new(true).open(path)
 }
 
-/// Writes a result to a path that the user has named: a file, which is made or overwritten, or a device or FIFO, if some process reads from it.
+/// Writes a result to a path named by the user: a file, which is created or overwritten, or a device or FIFO,
+/// if a process is reading from it.
 ///
 /// # Errors
-/// The system refuses; nobody reads from the FIFO.
+/// The system refuses; no process reads from the FIFO.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).custom_flags(flags).open(path)?;
-    // From here on waiting is right: somebody reads.
+    // From here on blocking is acceptable: a process reads.
     let plain = fcntl_getfl(&file)? - OFlags::NONBLOCK;
     fcntl_setfl(&file, plain)?;
     file.write_all(bytes)
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A FIFO, without a call of C.
+    /// Makes a FIFO without calling C.
     fn make_fifo(path: &Path) {
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     }
@@ -169,7 +173,7 @@ mod tests {
         fs::write(&path, [7; 100]).unwrap();
         assert_eq!(read(&path, Links::Followed, 100).unwrap().len(), 100);
         assert!(matches!(read(&path, Links::Followed, 99), Err(FileError::TooLarge { limit: 99 })));
-        // As of a file that grows for ever.
+        // Like a file that grows forever.
         let endless = read_at_most(io::repeat(1), 10, 5000);
         assert!(matches!(endless, Err(FileError::TooLarge { limit: 5000 })));
     }

@@ -1,4 +1,5 @@
-//! Writes what fuzzers begin with and the command does not make: modules in binary form, steps of sessions, patterns.
+//! Writes the seed inputs of fuzzers that the command cannot produce: modules in binary form, session steps,
+//! patterns.
 //!
 //! `cargo run -p brolga-fuzz --example seeds -- FOLDER`
 #![forbid(unsafe_code)]
@@ -8,7 +9,7 @@ use std::path::Path;
 use brolga_fuzz::generate::{Features, Options, generate};
 use brolga_fuzz::rng::Rng;
 
-/// Files of each kind.
+/// The number of files of each kind.
 const COUNT: u64 = 30;
 
 fn main() -> std::io::Result<()> {

@@ -1,20 +1,20 @@
-//! The inputs of `brolga fuzz`, each from a seed.
+//! The inputs of `brolga fuzz`, each generated from a seed.
 //!
 //! ```text
-//! seed ──┬─ no originals ─► generated program ─► printed, read, written: the same; interpreter = native code at O0 to O3, at O3 without one pass,
+//! seed ──┬─ no originals ─► generated program ─► printed, read, written: unchanged; interpreter = native code at O0 to O3, at O3 without one pass,
 //!        │                                       and in two tiers
-//!        │                 or a loop of dynamic operators, each operand of which has each type in turn
-//!        ├─ originals ────► damaged copy ─┬────► read or refused with places; if it is read, it is compiled
-//!        │                                └────► without doors: its tests are called in this process, which lives
+//!        │                 or a loop of dynamic operators whose operands each have each type in turn
+//!        ├─ originals ────► damaged copy ─┬────► read, or refused with positions; if it is read, it is compiled
+//!        │                                └────► without doors: its tests are called in this process, which survives
 //!        ├─ checked ──────► program without doors, every other one damaged: its functions are called in this process
-//!        ├─ forged ───────► module in binary form, or package, with right checksums: refused, or used in this process
-//!        └─ attack ───────► programs of an attacker: interpreter = native code, and the heap is whole
+//!        ├─ forged ───────► module in binary form, or package, with correct checksums: refused, or used in this process
+//!        └─ attack ───────► programs of an attacker: interpreter = native code, and the heap is intact
 //! ```
 //!
-//! A seed gives the same input every time. A crash of the process is identified by its seed, so a campaign
+//! A seed always determines the same input. A crash of the process is identified by its seed, so a campaign
 //! runs in its own process (`crates/cli/src/fuzz.rs`).
 //!
-//! Names of types are kept as long as a run time: engines are recreated after `INPUTS` inputs.
+//! Names of types live as long as their run time, so engines are recreated after `INPUTS` inputs.
 
 use std::sync::OnceLock;
 
@@ -34,13 +34,13 @@ use crate::generate::{Features, Options, generate};
 use crate::targets::forged::{self, Packages};
 use crate::targets::{Fate, Fault, Guarded, checked, damaged, without_doors};
 
-/// How many inputs one run time serves.
+/// The number of inputs per run time.
 const INPUTS: usize = 2000;
-/// How many argument lists each generated function is called with.
+/// The number of argument lists with which each generated function is called.
 const ROUNDS: usize = 3;
-/// One program in so many is also called in two tiers, and has no doors, which sessions refuse.
+/// One program in this many is also called in two tiers, and has no doors, which sessions refuse.
 const TIERED: u64 = 4;
-/// One input in so many is a program of dynamic operators whose operands are exchanged one by one.
+/// One input in this many is a program of dynamic operators whose operands are exchanged one at a time.
 const GUARDED: u64 = 16;
 /// More statements than a call of a generated function executes.
 const MAX_STEPS: u64 = 100_000;
@@ -52,17 +52,17 @@ pub enum Inputs {
     Generated,
     /// Damaged copies of these programs.
     Damaged(Vec<String>),
-    /// Generated programs without doors, every other one damaged, run by engines that refuse doors.
+    /// Generated programs without doors, half of them damaged, run by engines that refuse doors.
     Checked,
-    /// Modules in binary form with other fields and a right checksum.
+    /// Modules in binary form with changed fields and a correct checksum.
     ForgedModules,
-    /// Packages with other fields and right checksums.
+    /// Packages with changed fields and correct checksums.
     ForgedPackages,
-    /// Programs of an attacker without doors, compared with the interpreter, on a heap that is checked.
+    /// Programs of an attacker without doors, compared with the interpreter, on a checked heap.
     Attack(Without),
 }
 
-/// A run of inputs.
+/// A sequence of inputs.
 pub struct Campaign {
     inputs: Inputs,
     engines: Option<Engines>,
@@ -72,15 +72,15 @@ pub struct Campaign {
 struct Engines {
     jit: Jit,
     guarded: Guarded,
-    /// For attacks alone.
+    /// Only for attacks.
     arena: Option<Arena>,
     inputs: usize,
 }
 
-/// The fate of an input that shows no fault.
+/// The outcome of an input without a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tried {
-    /// In a word or two: `agreed`, `refused`, `ran`.
+    /// In one or two words: `agreed`, `refused`, `ran`.
     pub outcome: &'static str,
     /// The calls that were made.
     pub calls: usize,
@@ -93,13 +93,12 @@ impl Campaign {
         Campaign { inputs, engines: None, packages: OnceLock::new() }
     }
 
-    /// The input of a seed.
     #[must_use]
     pub fn input(&self, seed: u64) -> Vec<u8> {
         self.input_part(seed, None)
     }
 
-    /// The input of a seed, with one of its programs alone if one is named.
+    /// The input of a seed, or a single program of it.
     #[must_use]
     pub fn input_part(&self, seed: u64, part: Option<usize>) -> Vec<u8> {
         match &self.inputs {
@@ -117,7 +116,7 @@ impl Campaign {
         }
     }
 
-    /// What the name of a file with an input ends in.
+    /// The extension of a file with an input.
     #[must_use]
     pub fn extension(&self) -> &'static str {
         match self.inputs {
@@ -130,7 +129,7 @@ impl Campaign {
         self.packages.get_or_init(Packages::build)
     }
 
-    /// How many programs an input has that can be tried alone.
+    /// The number of programs in an input that can be tried individually.
     #[must_use]
     pub fn parts(&self) -> usize {
         if matches!(self.inputs, Inputs::Attack(_)) { PARTS } else { 1 }
@@ -139,15 +138,15 @@ impl Campaign {
     /// Tries the input of a seed.
     ///
     /// # Errors
-    /// There is no code generator for the processor, or no memory for code.
+    /// The processor has no code generator, or there is no memory for code.
     pub fn run(&mut self, seed: u64) -> Result<Result<Tried, Box<Failure>>, Error> {
         self.run_part(seed, None)
     }
 
-    /// Tries one of the programs of a seed's input, or all if none is named.
+    /// Tries one of the programs of a seed's input, or all if `part` is `None`.
     ///
     /// # Errors
-    /// As [`Campaign::run`].
+    /// Like [`Campaign::run`].
     pub fn run_part(&mut self, seed: u64, part: Option<usize>) -> Result<Result<Tried, Box<Failure>>, Error> {
         let mut engines = match self.engines.take() {
             Some(engines) if engines.inputs < INPUTS => engines,
@@ -168,7 +167,7 @@ impl Campaign {
             }
             Inputs::Attack(without) => attacked(seed, part, without, engines.arena.as_ref()),
         };
-        // The state that a fault leaves does not reach the next input.
+        // The state left by a fault does not affect the next input.
         self.engines = tried.is_ok().then_some(engines);
         Ok(tried)
     }
@@ -309,7 +308,7 @@ mod tests {
         for seed in 0..60 {
             let Tried { outcome, .. } = campaign.run(seed).unwrap().unwrap();
             ran += usize::from(outcome == "ran");
-            // Each call has a deadline, so on a slow machine none of a program's need end.
+            // Each call has a deadline, so on a slow machine possibly none of a program's calls ends.
             let is_accepted = matches!(outcome, "ran" | "compiled, no test to run");
             assert!(
                 is_accepted || seed % 2 == 1,

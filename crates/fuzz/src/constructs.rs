@@ -53,7 +53,6 @@ const fn broken(name: &'static str, text: fn(usize) -> String) -> Construct {
     Construct { name, outcome: Outcome::Broken, text }
 }
 
-/// All constructs.
 pub const ALL: &[Construct] = &[
     // Declarations and names.
     compiled("functions", |n| repeat(n, |i| function(&format!("f{i}"), "x::Int64", |b| b.ret("x")))),

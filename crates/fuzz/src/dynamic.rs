@@ -1,16 +1,18 @@
-//! Programs of dynamic operators: loops over `Any` whose types stay the same, change in one iteration, or change all the time.
+//! Programs of dynamic operators: loops over `Any` whose types stay the same, change in one iteration, or
+//! change in every iteration.
 //!
 //! ```text
 //!   entry      two arguments, constants of several types
-//!   round      operators on available values; a branch that an operator decides, and the φs after it
-//!   one round  replaces a value by one of another type: the type tests fail there
+//!    iteration  operators on available values; a branch on the result of an operator, and the φs after it
+//!    once       a value is replaced by one of another type: the type tests fail there
 //!   end        the values as a tuple, or an exception
 //! ```
 //!
-//! Each program is a text of one function `f(a, b, n)` with methods of operators for a type of its own; [`calls`] gives calls of it. A call may throw: no
-//! method accepts the operands, a condition is not a `Bool`, a number is divided by zero. Floats are chosen so that so few rounds give no `NaN`.
+//! Each program is a text of one function `f(a, b, n)` with operator methods for its own type; [`calls`]
+//! returns calls of it. A call may throw: no method accepts the operands, a condition is not a `Bool`, or a
+//! number is divided by zero. Floats are chosen so that `NaN` cannot result from a few iterations.
 //!
-//! Not done: nested loops; calls of other functions; more than one round of change.
+//! Not done: nested loops; calls of other functions; more than one changed iteration.
 
 use std::fmt::Write;
 
@@ -48,17 +50,16 @@ function Base.:<(x::Meters, y::Meters)::Bool
 end
 ";
 
-/// Operators that give numbers, and those that give truths.
+/// Operators whose results are numbers, and operators whose results are `Bool`s.
 const NUMBERS: [&str; 8] = ["+", "-", "*", "+", "-", "&", "+", "⊻"];
 const TRUTHS: [&str; 6] = ["<", "<=", ">", ">=", "==", "!="];
 
-/// Constants that a value begins with, or becomes in one round.
+/// Initial values of variables, or their values in the changed iteration.
 const CONSTANTS: [&str; 9] = ["0", "1", "3", "1000", "0.5", "2.0", "true", "0x05", "nothing"];
 
-/// The program of a seed.
 pub fn program(seed: u64) -> String {
     let mut rng = Rng::new(seed);
-    // Without its own type the operators have no more methods than are tried one by one.
+    // Without the type declarations, the operators have few enough methods to be tested one by one.
     let mut text = if rng.chance(60) { TYPES.to_owned() } else { String::new() };
     let usual = rng.chance(70);
     let values = rng.between(2, 4);
@@ -73,7 +74,8 @@ pub fn program(seed: u64) -> String {
             _ => constant(&mut rng).to_owned(),
         })
         .collect();
-    // Labels: 1… are the φs, 20… what the round computes, 50… what lies behind the branch, 60… behind the change.
+    // Labels: 1… are the φs, 20… the computations of an iteration, 50… the part after the branch, 60… the
+    // part after the change.
     let mut round = String::new();
     let mut at_hand: Vec<String> = (0..values).map(|n| format!("%{}", n + 1)).collect();
     at_hand.extend(["a".to_owned(), "b".to_owned()]);
@@ -137,7 +139,8 @@ pub fn program(seed: u64) -> String {
     text
 }
 
-/// Calls of the program of a seed: each type at the entry, and a change in each of the first rounds and in none.
+/// Calls of the program of a seed: each type at the entry, and a change in each of the first iterations and
+/// in none.
 pub fn calls(seed: u64, rounds: i64) -> Vec<String> {
     let mut rng = Rng::new(!seed);
     let operands = ["0", "7", "-3", "0.25", "1.5", "true", "0x07", "nothing"];
@@ -155,16 +158,16 @@ pub fn calls(seed: u64, rounds: i64) -> Vec<String> {
     calls
 }
 
-/// A program whose operands can be exchanged from outside, one at a time.
+/// A program whose operands can be exchanged by its caller, one at a time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Guarded {
     /// The program: `f(a::Any, b::Any, n::Int64, site::Int64, round::Int64, other::Any)`.
     pub text: String,
-    /// How many operands there are; their numbers begin with 0.
+    /// The number of operands, which are numbered from 0.
     pub sites: i64,
 }
 
-/// A loop over dynamic operators; in iteration `round`, the operand with the number `site` is `other`.
+/// A loop over dynamic operators; in iteration `round`, the operand with index `site` is `other`.
 ///
 /// ```text
 /// 3 ─  at = round == i ? site : -1
@@ -236,7 +239,7 @@ struct Body {
 }
 
 impl Body {
-    /// Begins a block, whose number is how many there are then.
+    /// Begins a block, whose number is the number of blocks including it.
     fn block(&mut self) {
         self.blocks.push(Vec::new());
     }
@@ -245,14 +248,13 @@ impl Body {
         self.blocks.last_mut().into_iter().for_each(|rows| rows.push(row.to_owned()));
     }
 
-    /// A statement with a value.
     fn value(&mut self, statement: &str) -> String {
         self.values += 1;
         self.rows(&format!("%{} = {statement}", self.values));
         format!("%{}", self.values)
     }
 
-    /// One value if a condition holds, else another, by a branch.
+    /// One value if a condition holds, otherwise another, by a branch.
     fn either(&mut self, condition: &str, yes: &str, no: &str) -> String {
         let head = self.blocks.len();
         self.rows(&format!("goto #{} if not {condition}", head + 2));

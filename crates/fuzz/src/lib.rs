@@ -1,6 +1,6 @@
-//! Random programs and random damage, and the reducer: the material of the tests that compare Brolga with itself.
+//! Random programs, random damage, and the reducer: the basis of the tests that compare Brolga with itself.
 //!
-//! A crate for development: tests, benches and the command use it, embedders do not link it.
+//! A crate for development: tests, benches and the command use it; embedders do not link it.
 //!
 //! ```text
 //! seed ─► rng ─┬─► generate ─► module ─┬─► check ─► ok, or a failure that can be replayed
@@ -14,19 +14,20 @@
 //! | `values` | arguments at the edges of their types |
 //! | `attack` | checked programs as an attacker would write them |
 //! | `generate` | well-formed high-IR modules |
-//! | `shapes` | functions of one extreme shape and any size |
-//! | `constructs` | programs that repeat one construct, sound and broken |
+//! | `shapes` | functions of an extreme shape and any size |
+//! | `constructs` | programs that repeat one construct, valid or invalid |
 //! | `dynamic` | texts of dynamic operators whose types change while they run |
-//! | `printed` | dumps as the printers of Julia 1.10 to 1.13 write them |
+//! | `printed` | dumps in the formats of Julia 1.10 to 1.13 |
 //! | `mutate` | damaged texts and bytes |
 //! | `check` | one check of an input, and a failure that can be replayed |
-//! | `reduce` | a failing program made smaller |
+//! | `reduce` | shrinks a failing program |
 //! | `targets` | entry points of fuzzers |
-//! | `campaign` | one input after another, each from a seed |
+//! | `campaign` | a sequence of inputs, each from a seed |
 //!
-//! Nothing here reads a clock or keeps state: the same seed gives the same program in every process. A generated program
-//! terminates after a bounded number of steps and has one meaning: where the IR leaves a value open (the bits of a
-//! NaN from arithmetic, the value of an address), the generated program does not depend on it.
+//! Nothing here reads a clock or keeps state: the same seed determines the same program in every process. A
+//! generated program terminates after a bounded number of steps and has a single meaning: where the IR leaves
+//! a value unspecified (the bits of a NaN from arithmetic, the value of an address), the generated program
+//! does not depend on it.
 
 pub mod attack;
 pub mod campaign;

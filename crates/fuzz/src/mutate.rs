@@ -2,19 +2,19 @@
 //!
 //! | level | mutations |
 //! |---|---|
-//! | bytes | a bit flips, bytes vanish, double, change places, become noise; the end is cut off |
-//! | numbers | a length, index or offset becomes an extreme one (binaries: little-endian, or seven bits a byte) |
-//! | tokens | a word or sign vanishes, doubles, is exchanged with another, or replaced by one from a list of hard ones |
+//! | bytes | a bit flips, bytes vanish, double, swap places, become noise; the end is truncated |
+//! | numbers | a length, index or offset becomes an extreme one (binaries: little-endian, or seven bits per byte) |
+//! | tokens | a word or sign vanishes, doubles, is swapped with another, or replaced by one from a list of difficult ones |
 //! | lines | a line vanishes, doubles, moves, or joins its neighbour |
 //!
-//! | fields | a number of a module in binary form is exchanged for another of as many bytes; borders of sections and items move |
+//! | fields | a number in a module in binary form is replaced by another of the same size; boundaries of sections and items move |
 //!
-//! A mutated input may by chance still be valid. Nothing here depends on the grammar of texts; fields are those that `ir::binary` and `aot::package`
-//! describe.
+//! A mutated input may by chance still be valid. Nothing here depends on the grammar of texts; fields are
+//! those described in `ir::binary` and `aot::package`.
 
 use super::rng::Rng;
 
-/// Words and signs that readers have rules for, and others that they hopefully have.
+/// Words and signs for which readers have rules, or should have.
 const HARD_TOKENS: &[&str] = &[
     "φ",
     "φᶜ",
@@ -103,7 +103,7 @@ const HARD_TOKENS: &[&str] = &[
     "new",
 ];
 
-/// A text with one to a few defects.
+/// A text with one or a few defects.
 pub fn text(rng: &mut Rng, original: &str) -> String {
     let mut text = original.to_owned();
     for _ in 0..rng.between(1, 3) {
@@ -120,7 +120,7 @@ pub fn text(rng: &mut Rng, original: &str) -> String {
     text
 }
 
-/// Bytes with one to a few defects.
+/// Bytes with one or a few defects.
 pub fn bytes(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..rng.between(1, 4) {
@@ -133,19 +133,19 @@ pub fn bytes(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Gives a damaged module in binary form the checksum of what it holds now, so that a reader looks at the rest.
+/// Updates the checksum of a damaged module in binary form, so that the reader proceeds past it.
 pub fn seal(bytes: &mut [u8]) {
     let Some((header, body)) = bytes.split_at_mut_checked(16) else { return };
-    // FNV-1a with 64 bits, as `ir::binary` describes it.
+    // 64-bit FNV-1a, as specified in `ir::binary`.
     let checksum = body.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, &byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     header[8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Gives a damaged image the length and the checksum of what it is, so that a reader looks at the rest.
+/// Updates the length and the checksum of a damaged image, so that the reader proceeds past them.
 pub fn seal_image(bytes: &mut [u8]) {
-    // The header lies behind the program headers, as `aot::image` describes it.
+    // The header follows the program headers, as specified in `aot::image`.
     const HEADER: usize = 64 + 56 * 5;
     const CHECKSUM: std::ops::Range<usize> = HEADER + 12..HEADER + 16;
     const LENGTH: std::ops::Range<usize> = HEADER + 16..HEADER + 24;
@@ -157,7 +157,7 @@ pub fn seal_image(bytes: &mut [u8]) {
     bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// CRC-32, as of Ethernet.
+/// CRC-32, as used in Ethernet.
 fn crc(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
@@ -176,7 +176,7 @@ fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |sum, &byte| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)])
 }
 
-/// The header of a module in binary form, and its sections: their lengths follow the header.
+/// The size of a binary module's header, which is followed by the lengths of the sections.
 const MODULE_HEADER: usize = 16;
 const MODULE_SECTIONS: usize = 7;
 const FUNCTIONS: usize = 5;
@@ -185,7 +185,7 @@ fn word(bytes: &[u8], at: usize) -> Option<usize> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(|word| u32::from_le_bytes(word) as usize)
 }
 
-/// A module in binary form with one to a few other fields, and the checksum of what it is now. Its length stays.
+/// A module in binary form with one or a few changed fields and an updated checksum. Its length is unchanged.
 pub fn module(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..1 + usize::from(rng.chance(20)) {
@@ -203,14 +203,15 @@ pub fn module(rng: &mut Rng, original: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where the list of ends of functions begins, and how many there are.
+/// The start of the list of ends of functions, and its length.
 fn functions(bytes: &[u8]) -> Option<(usize, usize)> {
     let before: usize = (0..FUNCTIONS).map(|n| word(bytes, MODULE_HEADER + 4 * n)).sum::<Option<usize>>()?;
     let start = MODULE_HEADER + 4 * MODULE_SECTIONS + before;
     Some((start + 4, word(bytes, start)?))
 }
 
-/// Moves the border between two of `count` neighbours whose lengths or ends are listed: one gets what the other loses.
+/// Moves the boundary between two adjacent items of `count` whose lengths or ends are listed: one grows by as
+/// much as the other shrinks.
 fn border(rng: &mut Rng, bytes: &mut [u8], list: usize, count: usize) {
     let at = list + 4 * rng.below(count.saturating_sub(1).max(1));
     let by = rng.between(1, 9) as u32;
@@ -226,12 +227,12 @@ fn border(rng: &mut Rng, bytes: &mut [u8], list: usize, count: usize) {
     }
 }
 
-/// Exchanges a number, of seven bits a byte, for another of as many bytes.
+/// Replaces a number with seven bits per byte by another of the same size.
 fn field(rng: &mut Rng, bytes: &mut [u8]) {
     let first = MODULE_HEADER + 4 * MODULE_SECTIONS;
     let Some(room) = bytes.len().checked_sub(first).filter(|&room| room > 0) else { return };
     let start = match functions(bytes) {
-        // Most of a module is functions, and most of what is in them are numbers.
+        // Most of a module is functions, and most of their contents are numbers.
         Some((list, count)) if rng.chance(70) && list + 4 * count < bytes.len() => {
             let items = list + 4 * count;
             items + rng.below(bytes.len() - items)
@@ -258,11 +259,11 @@ fn field(rng: &mut Rng, bytes: &mut [u8]) {
     }
 }
 
-/// The header of a package and its sections, whose places and lengths it holds.
+/// The header of a package and its sections, whose offsets and lengths it contains.
 const PACKAGE_DIRECTORY: usize = 72;
 const PACKAGE_SECTIONS: usize = 7;
 const PROGRAMS: usize = 3;
-/// The index and the units: machine code is what they lead to.
+/// The sections of the index and the units, which determine the machine code.
 const CODE: std::ops::Range<usize> = 4..6;
 
 fn package_section(bytes: &[u8], section: usize) -> Option<std::ops::Range<usize>> {
@@ -288,8 +289,8 @@ pub fn modules_of(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// A package with other fields, and the checksum of what it is now. Whether its code is as it was, so that what is called runs code that was made for it, or
-/// is compiled.
+/// A package with changed fields and an updated checksum; and whether its code is unchanged, so that each
+/// call runs code that was compiled for its callee, or compiles it.
 pub fn package(rng: &mut Rng, original: &[u8]) -> (Vec<u8>, bool) {
     let mut bytes = original.to_vec();
     let modules = modules_of(&bytes);
@@ -316,7 +317,7 @@ pub fn package(rng: &mut Rng, original: &[u8]) -> (Vec<u8>, bool) {
     (bytes, is_code_kept)
 }
 
-/// Writes the checksum of its present content into a damaged package.
+/// Updates the checksum of a damaged package.
 fn seal_package(bytes: &mut [u8]) {
     let Some(place) = bytes.get_mut(12..16) else { return };
     place.fill(0);
@@ -324,7 +325,7 @@ fn seal_package(bytes: &mut [u8]) {
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// A stretch of up to `most` places somewhere in `length`.
+/// A range of up to `most` positions below `length`.
 fn stretch(rng: &mut Rng, length: usize, most: usize) -> std::ops::Range<usize> {
     let start = rng.below(length);
     start..(start + rng.between(1, most)).min(length)
@@ -387,7 +388,7 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 fn tokens(rng: &mut Rng, text: &str) -> String {
-    // Splitting a large text to change one word of it would cost more than reading it: a part of it is enough.
+    // Splitting a large text to change one word would cost more than reading it: a part of it is enough.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let chosen = rng.below(lines.len());
     let mut parts = split(lines.get(chosen).copied().unwrap_or(""));

@@ -1,41 +1,42 @@
 //! Shrinks a program while it still shows a fault.
 //!
 //! ```text
-//! module ──► change ──► verified? ──► does it still fail? ── yes ──► the change stays ──┐
+//! module ──► change ──► verified? ──► does it still fail? ── yes ──► the change is kept ─┐
 //!    ▲                     no │              no │                                       │
-//!    └────────────────────────┴─────────────────┴───────────────────────────────────────┘  until no change stays
+//!    └────────────────────────┴─────────────────┴───────────────────────────────────────┘  until no change is kept
 //! ```
 //!
-//! A closure of the caller decides whether a verified module shows the fault. Changes go from large to small,
-//! so that most of a program is gone before single operands are tried:
+//! A closure provided by the caller decides whether a verified module shows the fault. Changes are tried from
+//! large to small, so that most of a program is gone before individual operands are tried:
 //!
-//! | change | of |
+//! | change | applied to |
 //! |---|---|
-//! | left out | functions, globals; in halves, quarters, … single ones |
-//! | cut short: a block returns at once | blocks, the first first |
-//! | one way only | branches: the condition becomes a constant |
-//! | left out | handlers: their region stays without them |
-//! | cleaned up | a function, by `simplify-cfg`, `inst-simplify`, `dce` |
-//! | left out, with simple values for their results | statements; in halves, quarters, … |
-//! | a simple value | operands; constants become 0, 1, or half of their value |
-//! | a simple value | a φ: one of its operands |
-//! | left out | hints; in halves, quarters, … single ones |
+//! | omitted | functions, globals; in halves, quarters, … single ones |
+//! | cut short: a block returns immediately | blocks, from the first |
+//! | made unconditional | branches: the condition becomes a constant |
+//! | omitted | handlers: their region is kept without them |
+//! | cleaned up | a function, with `simplify-cfg`, `inst-simplify`, `dce` |
+//! | omitted, with simple values for their results | statements; in halves, quarters, … |
+//! | replaced by a simple value | operands; constants become 0, 1, or half of their value |
+//! | replaced by a simple value | a φ: one of its operands |
+//! | omitted | hints; in halves, quarters, … single ones |
 //!
-//! A *simple value* is a constant of the type, else an argument of the function, else undefined.
+//! A *simple value* is a constant of the type, otherwise an argument of the function, otherwise undefined.
 //!
-//! A round is one try of every change at every place; rounds follow while one made progress and tries are left ([`Limits`]).
-//! The result depends on the module and the closure's answers only. Cost: each try copies the module, verifies it, and calls the closure.
-//! Not done: types, fields of structs and parameters of functions stay as they are.
+//! One pass tries every change at every position; passes are repeated while they make progress and tries are
+//! left ([`Limits`]). The result depends only on the module and the closure's answers. Cost: each try copies
+//! the module, verifies it, and calls the closure. Not done: types, struct fields and function parameters are
+//! not changed.
 
 mod changes;
 
 use brolga_ir::verify::verify_module;
 use brolga_ir::{Func, FuncId, Level, Module};
 
-/// How much is tried.
+/// The limits of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The number of queries to the caller.
+    /// The maximum number of queries to the caller.
     pub tries: usize,
 }
 
@@ -48,7 +49,7 @@ impl Default for Limits {
 /// The outcome of a reduction.
 #[derive(Clone, Debug)]
 pub struct Reduced {
-    /// The smallest module found that fails; the given one if nothing could be left out.
+    /// The smallest failing module found; the original if nothing could be omitted.
     pub module: Module,
     /// The number of queries made to the caller.
     pub tries: usize,
@@ -63,13 +64,13 @@ pub fn reduce(module: &Module, limits: Limits, fails: &mut dyn FnMut(&Module) ->
     Reduced { module: search.module, tries: search.tries }
 }
 
-/// The number of statements of a module: how large it is.
+/// The size of a module: its number of statements.
 pub fn size(module: &Module) -> usize {
     module.funcs().map(|(_, f)| f.blocks().map(|b| f.block_insts(b).count()).sum::<usize>()).sum()
 }
 
 struct Search<'a> {
-    /// The best so far.
+    /// The best module so far.
     module: Module,
     fails: &'a mut dyn FnMut(&Module) -> bool,
     tries: usize,
@@ -77,7 +78,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Tries every change everywhere. True if one stayed.
+    /// Tries every change everywhere. Returns whether one was kept.
     fn round(&mut self) -> bool {
         let before = (self.module.func_count(), self.module.globals().len());
         self.leave_out_functions();
@@ -143,8 +144,8 @@ impl Search<'_> {
         });
     }
 
-    /// Leaves out runs of things, the longest runs first and from the end, because what comes later mostly needs what came
-    /// before.
+    /// Omits runs of items, the longest runs first and from the end, because later items mostly depend on
+    /// earlier ones.
     fn leave_out(
         &mut self,
         count: impl Fn(&Self) -> usize,
@@ -164,7 +165,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tries a change at all its places in a function, from the last to the first, in runs that get shorter.
+    /// Tries a change at all its positions in a function, from the last to the first, in ever shorter runs.
     fn change_everywhere(&mut self, id: FuncId, change: changes::Change) -> bool {
         let mut progress = false;
         let mut length = if change.in_runs { (change.places)(&self.module[id]) } else { 1 };

@@ -1,13 +1,13 @@
-//! A small generator of pseudo-random numbers (splitmix64).
+//! A small pseudo-random number generator (splitmix64).
 //!
 //! ```text
-//! state ── + odd constant ──► state          one addition a number
+//! state ── + odd constant ──► state          one addition per number
 //!   └─ two rounds of xor-shift and multiply ──► output
 //! ```
 //!
-//! Every consumer gets one as a parameter, so the seed decides the whole run. Not for secrets.
+//! Every consumer gets it as a parameter, so the seed determines the whole run. Not suitable for secrets.
 
-/// A stream of numbers that its seed determines.
+/// A stream of numbers determined by its seed.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
@@ -16,7 +16,7 @@ pub struct Rng {
 impl Rng {
     /// The stream of a seed. Streams of different seeds are unrelated.
     pub fn new(seed: u64) -> Self {
-        // The first output of neighbouring seeds would be similar if the state were the seed itself.
+        // The first outputs of adjacent seeds would be similar if the state were the seed itself.
         let mut rng = Rng { state: seed };
         let state = rng.next_u64();
         Rng { state: state ^ seed.rotate_left(32) }
@@ -42,17 +42,17 @@ impl Rng {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// True `percent` times in a hundred.
+    /// True with a probability of `percent` %.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `items`; `None` if there is none.
+    /// One of `items`; `None` if it is empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }

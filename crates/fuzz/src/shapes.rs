@@ -2,19 +2,20 @@
 //!
 //! | shape | picture | stress on |
 //! |---|---|---|
-//! | straight line | one block of `size` operations | searches backwards through a block |
+//! | straight line | one block of `size` operations | backward searches in a block |
 //! | wide | `size` values, all needed at the end | liveness, register allocation |
-//! | diamonds | `size` ifs in a row | walks over blocks from each block |
+//! | diamonds | `size` consecutive ifs | walks over blocks from each block |
 //! | ladder | `size` exits to one block | predecessors of one block, its φ |
 //! | φ web | a loop with `size` φs | φs, copies at the back edge |
 //! | deep loops | loops in loops, `size` deep | recursion, loop analyses |
 //! | deep ifs | ifs in ifs, `size` deep | recursion, dominators |
 //! | constants | `size` different constants | interning |
-//! | calls | a C function called over and over | live ranges across calls, callee by callee |
+//! | calls | repeated calls of a C function | live ranges across calls, callee by callee |
 //! | memory | loads and stores of 64 words in turn | memory analyses, chains of accesses |
 //!
-//! Every shape is a module with one function, `f(x::Int64)::Int64`, which calls at most C. It ends after a number of steps linear in its
-//! size; only the innermost of the deep loops has a body, and each of them runs once.
+//! Every shape is a module with one function, `f(x::Int64)::Int64`, which calls at most C. It terminates
+//! after a number of steps linear in its size; of the deep loops, only the innermost has a body, and each
+//! runs once.
 
 use brolga_ir::func::ForeignData;
 use brolga_ir::intrinsic::Intrinsic;
@@ -27,7 +28,7 @@ pub enum Shape {
     StraightLine,
     /// Many values live at once.
     Wide,
-    /// Ifs in a row.
+    /// Consecutive ifs.
     Diamonds,
     /// Many edges into one block.
     Ladder,
@@ -46,7 +47,6 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// All shapes.
     pub const ALL: [Shape; 10] = [
         Shape::StraightLine,
         Shape::Wide,
@@ -77,7 +77,7 @@ impl Shape {
     }
 }
 
-/// The module with the one function of that shape. The number of instructions is in proportion to `size`.
+/// The module with the function of this shape. The number of instructions is proportional to `size`.
 ///
 /// # Panics
 ///
@@ -105,7 +105,7 @@ pub fn module(shape: Shape, size: usize) -> Module {
     module
 }
 
-/// The function and the block at whose end it grows.
+/// The function and the block to whose end code is added.
 struct Build<'a> {
     cx: &'a Context,
     func: Func,
@@ -129,7 +129,7 @@ impl<'a> Build<'a> {
     fn push(&mut self, op: Op, args: &[Value], blocks: &[Block], results: &[Type]) -> Value {
         let inst = self.func.make_inst(op, args, blocks, results);
         self.func.append_inst(inst, self.block);
-        // Terminators have no result; the argument stands for it and is not looked at.
+        // Terminators have no result; the argument is returned instead and is not used.
         self.func.result(inst).unwrap_or(self.func.params()[0])
     }
 
@@ -163,7 +163,7 @@ impl<'a> Build<'a> {
         self.push(Op::Phi, &values, &blocks, &[Type::INT64])
     }
 
-    /// The n-th of a row of operations that no rule simplifies away.
+    /// The n-th operation of a sequence that no rule simplifies.
     fn step(&mut self, n: usize, a: Value, b: Value) -> Value {
         const STEPS: [Intrinsic; 4] =
             [Intrinsic::AddInt, Intrinsic::XorInt, Intrinsic::MulInt, Intrinsic::SubInt];
@@ -243,7 +243,7 @@ impl<'a> Build<'a> {
         self.start(body);
         let one = self.constant(1);
         let stepped = self.int(Intrinsic::AddInt, counter, one);
-        // Each φ becomes its neighbour of the round before, plus the argument.
+        // Each φ becomes the previous value of its neighbour, plus the argument.
         let next: Vec<Value> = (0..count).map(|n| self.step(n, phis[(n + 1) % count], x)).collect();
         self.goto(header);
         for (phi, value) in phis.iter().zip(&next).chain([(&counter, &stepped)]) {
@@ -352,7 +352,7 @@ impl<'a> Build<'a> {
         }
         let mut last = x;
         for n in 0..size / 3 {
-            // A word that was stored some steps ago, now and then the word of the step before.
+            // A word that was stored some steps ago, sometimes in the previous step.
             let index = self.constant(n * 7 % WORDS.min(size / 3 + 1) + 1);
             let loaded = self.push(
                 Op::Intrinsic(Intrinsic::Pointerref),

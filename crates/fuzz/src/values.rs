@@ -1,11 +1,10 @@
-//! Random values of a type, most of them at an edge, which reveals a wrong comparison, width or
-//! rounding.
+//! Random values of a type, mostly edge cases, which reveal wrong comparisons, widths or rounding.
 //!
 //! | type | edges |
 //! |---|---|
 //! | integers | 0, 1, -1, the least and the greatest of either sign, powers of two and their neighbours, small numbers |
 //! | floats | ±0, ±1, the least and greatest subnormal and normal, ±∞, NaNs with payloads, small integers, halves |
-//! | `Any` | edges of `Int64`, `Float64` and other numbers; seldom a value that is no number |
+//! | `Any` | edges of `Int64`, `Float64` and other numbers; rarely a value that is not a number |
 //! | `Char` | one to four bytes long |
 //! | `String`, `Symbol` | empty, quotes, escapes, beyond ASCII |
 //!
@@ -23,7 +22,7 @@ const STRINGS: &[&str] =
 /// The texts that become symbols; several of them are not identifiers.
 const SYMBOLS: &[&str] = &["a", "b", "none", "+", "Not Found", "θ", "if", "x!"];
 
-/// Bits of an integer of a width, more often than not at an edge.
+/// Bits of an integer of this width, mostly an edge case.
 pub fn int_bits(rng: &mut Rng, bits: u16) -> u128 {
     let width = u32::from(bits);
     let power = 1u128 << rng.below(usize::from(bits));
@@ -42,7 +41,7 @@ pub fn int_bits(rng: &mut Rng, bits: u16) -> u128 {
     value & mask(width)
 }
 
-/// Bits of a float of a width (16, 32 or 64), more often than not at an edge.
+/// Bits of a float of this width (16, 32 or 64), mostly an edge case.
 pub fn float_bits(rng: &mut Rng, bits: u16) -> u128 {
     let fraction: u32 = match bits {
         16 => 10,
@@ -80,7 +79,8 @@ pub fn char_bits(rng: &mut Rng) -> u128 {
     u32::from_be_bytes(bytes).into()
 }
 
-/// A random value of a type; of `Any`, mostly a number. `None` for types whose values no literal writes: pointers, objects, other abstract types.
+/// A random value of a type; for `Any`, mostly a number. `None` for types without literals: pointers,
+/// objects, other abstract types.
 pub fn literal(rng: &mut Rng, cx: &Context, ty: Type) -> Option<Literal> {
     let types = &cx.types;
     let ty = if ty == Type::ANY { of_any_type(rng) } else { ty };
@@ -117,7 +117,7 @@ pub fn literal(rng: &mut Rng, cx: &Context, ty: Type) -> Option<Literal> {
     }
 }
 
-/// The type of a value that may be anything: most often one of numbers.
+/// A type for a value of type `Any`: mostly a number type.
 pub fn of_any_type(rng: &mut Rng) -> Type {
     const OFTEN: [Type; 4] = [Type::INT64, Type::FLOAT64, Type::INT64, Type::FLOAT64];
     const NUMBERS: [Type; 12] = [

@@ -4,20 +4,21 @@
 //! cargo bench -p brolga-gcroots
 //! ```
 //!
-//! The first table has nanoseconds of processor time for each instruction of functions of 100 to 100,000 instructions; a rising row shows that a
-//! cost is not linear. The second has words and stores against those of a placement that gives each tracked value a word of
-//! its own and stores it at its definition; the third the same for the programs of the corpus and the examples that have objects,
-//! at O2. The last line is a function of 50,000 blocks.
+//! The first table has nanoseconds of processor time per instruction, for functions of 100 to 100,000
+//! instructions; a rising row shows a cost that is not linear. The second compares words and stores with a
+//! placement that assigns each tracked value its own word and stores it at its definition; the third does the
+//! same for the programs of the corpus and the examples that have objects, at O2. The last line is a function
+//! of 50,000 blocks.
 //!
 //! | shape | difficulty |
 //! |---|---|
 //! | straight | one block, every call is a safepoint, each value lives for three calls |
 //! | chain | the same with a block for each call |
-//! | diamonds | a φ of objects behind each branch, one side throws |
+//! | diamonds | a φ of objects after each branch, one side throws |
 //! | loops | a loop in each step that uses a value from before it |
 //! | long | 32 values that live from the beginning to the end |
-//! | lists | allocations, barriers, loads of immutable fields |
-//! | regions | one block in which preserved regions begin and end all the time, and overlap |
+//! | lists | allocations, barriers, loads from immutable fields |
+//! | regions | one block with many overlapping preserved regions |
 //! | wide | one call with all earlier loads as operands |
 //! | doomed | in each step a path to a throw with many uses |
 //! | last | one block, and every object is used at its end |
@@ -45,16 +46,16 @@ use brolga_ir::{Block, Callee, Context, Func, Level, Op, RuntimeFn, Signature, T
 
 const FIELD: Access = Access { offset: 0, region: Region::Field, align_log2: 3 };
 
-/// A function being made, step by step.
+/// A function under construction.
 struct Maker<'a> {
     at: Cursor<'a>,
     cx: &'a Context,
     make: Callee,
     uses: Callee,
     flag: Value,
-    /// The last values.
+    /// The most recent values.
     recent: Vec<Value>,
-    /// Regions that have begun.
+    /// The open regions.
     begun: VecDeque<Value>,
 }
 
@@ -143,7 +144,7 @@ impl Maker<'_> {
         self.at.func.add_phi_edge(phi_inst, before, above);
         self.at.func.add_phi_edge(phi_inst, left, made);
         self.at.at_bottom(join);
-        // A value that is made on one side is not available behind the join.
+        // A value defined on one side is not available after the join.
         self.recent.pop();
         self.recent.push(phi);
     }
@@ -222,7 +223,7 @@ impl Maker<'_> {
     }
 }
 
-/// Steps until the function has this many instructions; 32 values stay in use until the end.
+/// Adds steps until the function has this many instructions; 32 values stay in use until the end.
 fn function(shape: Shape, instructions: usize) -> (Arc<Context>, Func) {
     let cx = Context::new();
     let sig = Signature {
@@ -341,7 +342,7 @@ fn main() {
     );
 }
 
-/// The reports of the programs' functions at O2, added up by file.
+/// The reports of the programs' functions at O2, summed per file.
 fn programs() -> BTreeMap<String, (usize, Report)> {
     let mut files: BTreeMap<String, (usize, Report)> = BTreeMap::new();
     for mut program in programs::lowered() {

@@ -1,7 +1,8 @@
 //! Removal of redundant write barriers.
 //!
-//! A barrier tests whether the parent is old. It is redundant if no child can be young and found by no other path: all are permanent, null
-//! or the parent itself; or if the parent was allocated since the last safepoint, and so cannot be old:
+//! A barrier tests whether the parent is old. It is redundant if no child can be young and reachable only
+//! through the parent, that is, if all are permanent, null or the parent itself; or if the parent was
+//! allocated since the last safepoint, and so cannot be old:
 //!
 //! ```text
 //!   %1 = alloc(Node)              no safepoint on any path from here …
@@ -11,9 +12,9 @@
 //!   write_barrier(%1, %3)         stays
 //! ```
 //!
-//! A child that a permanent object refers to is not permanent: the reference may be overwritten.
+//! A child that a permanent object refers to is not considered permanent: the reference may be overwritten.
 //!
-//! Cost: linear except for parents allocated in another block, for which at most [`MAX_BLOCKS`] are visited.
+//! Cost: linear, except for parents allocated in another block, for which at most [`MAX_BLOCKS`] are visited.
 
 use crate::bases::{Base, Bases};
 use crate::flow::{Flow, is_safepoint};
@@ -22,10 +23,10 @@ use brolga_ir::{Block, Context, Func, Inst, Op, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use smallvec::SmallVec;
 
-/// Farther parents keep their barriers.
+/// Barriers whose parent is further away are kept.
 const MAX_BLOCKS: usize = 32;
 
-/// The barriers of a function and which of them go.
+/// The barriers of a function, and which of them are removed.
 #[derive(Debug, Default)]
 pub(crate) struct Barriers {
     pub(crate) gone: EntitySet<Inst>,
@@ -43,7 +44,7 @@ impl Barriers {
     ) -> Barriers {
         let mut all = Barriers::default();
         let mut barriers: Vec<(Block, Inst)> = Vec::new();
-        // How many safepoints came before, in the block and up to its end.
+        // The number of earlier safepoints in the block; and the number in the whole block.
         let mut before: SecondaryMap<Inst, u32> = SecondaryMap::new();
         let mut within: SecondaryMap<Block, u32> = SecondaryMap::new();
         for block in func.blocks() {
@@ -67,7 +68,7 @@ impl Barriers {
                 [parent, children @ ..] => (parent, children),
                 [] => continue,
             };
-            // A barrier without children speaks of any.
+            // A barrier without children stands for any child.
             let harmless = !children.is_empty()
                 && children.iter().all(|&c| is_permanent(c) || bases.of(c) == bases.of(parent));
             if harmless || is_fresh(func, bases, flow, parent, block, inst, &before, &within) {
@@ -81,7 +82,7 @@ impl Barriers {
     }
 }
 
-/// Whether the parent was allocated since the last safepoint in front of `at`.
+/// Whether the parent was allocated since the last safepoint before `at`.
 fn is_fresh(
     func: &Func,
     bases: &Bases,

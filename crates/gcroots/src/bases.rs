@@ -3,22 +3,24 @@
 //! ```text
 //!   %1 = alloc(…)::tracked                 own root r0
 //!   %2 = add_ptr(%1, 16)::derived          base r0
-//!   %3 = φ (#1 => %2, #2 => %9)::derived   another base on each edge: a φ of the bases is put beside it
+//!   %3 = φ (#1 => %2, #2 => %9)::derived   a different base on each edge: a φ of the bases is added
 //!   %4 = gc_loaded(%1, %0)::loaded         base r0
 //!   %5 = bitcast(type_addr(T))::tracked    permanent
 //! ```
 //!
-//! A *root* is a tracked value that an instruction makes: an argument, a load, a call, an allocation, a φ, an `ifelse`. Copies
-//! and casts are other names of their operand. A pointer of another class has the base of the pointer it was made from.
+//! A *root* is a tracked value defined by an instruction: an argument, a load, a call, an allocation, a φ, an
+//! `ifelse`. Copies and casts are aliases of their operand. A pointer of another class has the base of the
+//! pointer it was derived from.
 //!
-//! **Lifting.** A φ or `ifelse` of derived or loaded pointers has no base of its own. If all its operands have one base, as an
-//! induction pointer has, it takes that. Else a tracked φ (or `ifelse`) of the operands' bases goes beside it. Which of the two
-//! is solved optimistically for all of them at once: a state goes from unknown to one base to "lifted", so at most twice down.
+//! **Lifting.** A φ or `ifelse` of derived or loaded pointers has no base of its own. If all its operands
+//! have the same base, as with an induction pointer, that is its base. Otherwise a tracked φ (or `ifelse`) of
+//! the operands' bases is added. All of them are solved together, optimistically: a state goes from unknown
+//! to one base to "lifted", so it changes at most twice.
 //!
 //! **Roots are numbered** so that a definition precedes the definitions that it dominates.
 //!
-//! After this no tracked value is undefined: `undef` becomes null, and a missing φ edge brings null. A value that is
-//! used on some paths only would otherwise store the garbage of a register into a slot.
+//! Afterwards no tracked value is undefined: `undef` becomes null, and a missing φ edge supplies null.
+//! Otherwise a value that is used on some paths only would store the garbage of a register into a slot.
 //!
 //! Departure from Julia: a raw pointer cast to tracked is permanent only if it is the address of a permanent object; any other
 //! is rooted like a loaded one, because its owner is unknown.
@@ -38,15 +40,14 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 /// A value that may need a root, by its number.
 pub(crate) type Root = u32;
 
-/// The base that keeps the memory behind a value alive.
+/// The base that keeps the pointed-to memory alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Base {
-    /// Not an object, or one that this function need not know about.
+    /// Not an object, or one that need not be kept alive by this function.
     #[default]
     None,
     /// A permanent object, or null.
     Permanent,
-    /// A root.
     Root(Root),
 }
 
@@ -54,9 +55,9 @@ pub(crate) enum Base {
 #[derive(Debug, Default)]
 pub(crate) struct Bases {
     of: SecondaryMap<Value, Base>,
-    /// The value of each root and the block in which it is made.
+    /// The value of each root and the block that defines it.
     pub(crate) roots: Vec<(Value, Block)>,
-    /// How many φ and `ifelse` of bases were added.
+    /// The number of added φ and `ifelse` of bases.
     pub(crate) lifted: usize,
 }
 
@@ -66,10 +67,11 @@ enum Key {
     #[default]
     None,
     Permanent,
-    /// In the frame of the function: nothing has to keep it alive, and it keeps nothing else alive, because its place may be used again.
+    /// Memory in the function's own frame: nothing has to keep it alive, and it keeps nothing else alive,
+    /// because its slot may be reused.
     Frame,
     Own(Value),
-    /// The base of this φ or `ifelse`, still to be computed.
+    /// The base of this φ or `ifelse`, not yet computed.
     Node(Value),
 }
 
@@ -82,7 +84,6 @@ enum State {
 }
 
 impl Bases {
-    /// The base of a value.
     pub(crate) fn of(&self, value: Value) -> Base {
         self.of[value]
     }
@@ -95,7 +96,7 @@ impl Bases {
         }
     }
 
-    /// Finds all bases; adds φ where there is none, and null where a tracked value is undefined.
+    /// Finds all bases; adds φ where a base is missing, and null where a tracked value is undefined.
     pub(crate) fn compute(
         func: &mut Func,
         cx: &Context,
@@ -110,7 +111,7 @@ impl Bases {
         let lifts = lift(func, cx, &keys, &nodes, &states);
         complete_edges(func, cx, cfg, rpo);
         let mut bases = Bases { lifted: lifts.len(), ..Bases::default() };
-        // Roots in the order of the function's reverse postorder; the lifted ones stand in it now.
+        // Numbers the roots in reverse postorder, which includes the lifted ones now.
         let mut numbers: SecondaryMap<Value, Option<Root>> = SecondaryMap::new();
         let is_lift: SecondaryMap<Value, bool> =
             lifts.iter().fold(SecondaryMap::new(), |mut all, &(_, v)| {
@@ -150,7 +151,7 @@ impl Bases {
     }
 }
 
-/// Null for undefined tracked constants.
+/// Replaces undefined tracked constants by null.
 fn define_undefined(func: &mut Func, cx: &Context) {
     let null = func.bits(&cx.types, Type::TRACKED, 0);
     let mut undefined: SecondaryMap<Value, bool> = SecondaryMap::new();
@@ -166,7 +167,7 @@ fn define_undefined(func: &mut Func, cx: &Context) {
     }
 }
 
-/// Null on the edges that tracked φ, lifted ones among them, do not name.
+/// Adds null operands for the edges that tracked φ, including lifted ones, do not name.
 fn complete_edges(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
     let null = func.bits(&cx.types, Type::TRACKED, 0);
     for &block in rpo.blocks() {
@@ -184,7 +185,8 @@ fn complete_edges(func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
     }
 }
 
-/// The base of each value, as far as one look at each instruction tells, and the φ and `ifelse` without their own base.
+/// The base of each value as found by one pass over the instructions, and the φ and `ifelse` that have no
+/// base of their own.
 fn keys(func: &Func, rpo: &Rpo, objects: &StackObjects) -> (SecondaryMap<Value, Key>, Vec<Value>) {
     let mut keys: SecondaryMap<Value, Key> = SecondaryMap::new();
     let mut nodes = Vec::new();
@@ -218,7 +220,7 @@ fn constant(func: &Func, value: Value) -> Key {
     }
 }
 
-/// The base of a result; its operands other than those of φ are known.
+/// The base of a result; the bases of its operands are known, except for φ operands.
 fn made(
     func: &Func,
     inst: Inst,
@@ -229,7 +231,7 @@ fn made(
     let op = func.op(inst);
     let first = || func.args(inst).first().map_or(Key::None, |&v| keys[v]);
     let Some(class) = func.ty(value).ptr_class() else { return Key::None };
-    // Of raw pointers only whether they point at permanent objects or into the frame is of interest.
+    // For raw pointers, all that matters is whether they point to permanent objects or into the frame.
     if class == PtrClass::Raw {
         let into_frame = match op {
             Op::SlotAddr(slot) => objects.has(slot),
@@ -269,7 +271,7 @@ fn choices(func: &Func, inst: Inst) -> &[Value] {
     }
 }
 
-/// One base for each φ and `ifelse`, or the word that it has to be lifted.
+/// For each φ and `ifelse`: its only base, or the fact that it has to be lifted.
 fn solve(
     func: &Func,
     tree: &DomTree,
@@ -291,7 +293,7 @@ fn solve(
     while let Some(node) = work.pop() {
         let Some(inst) = func.def_inst(node) else { continue };
         let mut state = State::Unknown;
-        // A φ edge that is not there brings an unused value.
+        // A missing φ edge supplies an unused value.
         for &operand in choices(func, inst) {
             let met = match keys[operand] {
                 // A lifted value is a base of its own.
@@ -322,7 +324,7 @@ fn solve(
     states
 }
 
-/// The key of a value when the φ are solved: never a node.
+/// The key of a value after the φ are solved: never a node.
 fn resolved(
     key: Key,
     states: &SecondaryMap<Value, Option<State>>,
@@ -334,14 +336,14 @@ fn resolved(
             Some(State::One(Key::Node(other))) => lifted_one(other),
             Some(State::One(key)) => key,
             Some(State::Lifted) => lifted_one(node),
-            // Only φ in a cycle without a way in.
+            // Only φ in a cycle that is not entered from outside.
             Some(State::Unknown) | None => Key::Permanent,
         },
         key => key,
     }
 }
 
-/// Whether a base is there wherever the φ or `ifelse` is.
+/// Whether the base is available at the φ or `ifelse`.
 fn is_there(func: &Func, tree: &DomTree, base: Value, at: Inst) -> bool {
     let home = func.def_inst(base).and_then(|i| func.inst_block(i));
     match (home, func.inst_block(at)) {
@@ -351,7 +353,7 @@ fn is_there(func: &Func, tree: &DomTree, base: Value, at: Inst) -> bool {
     }
 }
 
-/// Puts a φ or `ifelse` of the bases beside each that needs one. Gives the pairs.
+/// Adds a φ or `ifelse` of the bases next to each that needs one. Returns the pairs.
 fn lift(
     func: &mut Func,
     cx: &Context,
@@ -366,7 +368,7 @@ fn lift(
         let Some(inst) = func.def_inst(node) else { continue };
         let (op, args) = (func.op(inst), func.args(inst).to_vec());
         let blocks = func.inst_blocks(inst).to_vec();
-        // The operands come when all lifted values exist; cycles end here.
+        // The operands are added when all lifted values exist, because of cycles.
         let nulls: Vec<Value> = match op {
             Op::Phi => args.iter().map(|_| null).collect(),
             _ => vec![args[0], null, null],

@@ -1,13 +1,13 @@
 //! The rules of pointer classes that placement relies on.
 //!
-//! Properties of one instruction alone (casts, address arithmetic, stored and returned values, operands of the `args`
-//! convention) are checked by the verifier of `brolga-ir`. Here are the rules that need more than
-//! that instruction, or that only placement needs:
+//! Properties of a single instruction (casts, address arithmetic, stored and returned values, operands of the
+//! `args` convention) are checked by the verifier of `brolga-ir`. This file has the rules that need more
+//! context, or that only placement needs:
 //!
 //! | code | rule | otherwise |
 //! |---|---|---|
 //! | `class-callee-rooted` | a callee-rooted pointer is passed to a call, and has no other use | it is not rooted |
-//! | `class-no-base` | a derived, callee-rooted or loaded pointer is made from another pointer, not by a call and not passed in | its owner is unknown |
+//! | `class-no-base` | a derived, callee-rooted or loaded pointer is computed from another pointer, and is neither a parameter nor a call result | its owner is unknown |
 //! | `class-hidden` | a tracked pointer is not stored into a stack slot for bits | the collector does not look there |
 //! | `class-slot` | a stack slot for a reference is read and written, and its address used for nothing else | it moves into the frame |
 
@@ -19,32 +19,23 @@ use brolga_ir::verify::Site;
 use brolga_ir::{Func, Inst, LowType, Op, PtrClass, Slot, Value};
 use std::fmt;
 
-/// How many violations of one function are kept.
+/// The maximum number of violations reported per function.
 pub const MAX_VIOLATIONS: usize = 100;
 
 /// A broken rule of pointer classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
-    /// `class-callee-rooted`: this operand is callee-rooted, and the instruction is no call.
+    /// `class-callee-rooted`: this operand is callee-rooted, and the instruction is not a call.
     CalleeRooted {
         /// The operand's number, from 0.
         operand: usize,
     },
-    /// `class-no-base`: a pointer of this class comes from nothing that has a base.
-    NoBase {
-        /// Its class.
-        class: PtrClass,
-    },
+    /// `class-no-base`: a pointer of this class has no base that it was computed from.
+    NoBase { class: PtrClass },
     /// `class-hidden`: a tracked pointer is stored into a slot for bits.
-    Hidden {
-        /// The slot.
-        slot: Slot,
-    },
-    /// `class-slot`: the address of a slot for a reference is more than read and written through.
-    SlotUsed {
-        /// The slot.
-        slot: Slot,
-    },
+    Hidden { slot: Slot },
+    /// `class-slot`: the address of a slot for a reference is used for something other than accessing it.
+    SlotUsed { slot: Slot },
 }
 
 impl Finding for Rule {
@@ -86,23 +77,22 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A broken rule and the instruction that breaks it; none for an argument.
+/// A broken rule and the instruction that breaks it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Where.
+    /// `None`: an argument breaks it.
     pub inst: Option<Inst>,
-    /// What.
     pub rule: Rule,
 }
 
 impl Violation {
-    /// The violation as a diagnostic; `span` says where the sites of the function stand in the text that is shown.
+    /// The violation as a diagnostic; `span` maps the function's sites to the displayed text.
     pub fn diagnostic(&self, span: &dyn Fn(Site) -> Span) -> Diagnostic {
         Diagnostic::error(&self.rule, span(self.inst.map_or(Site::Func, Site::Inst)))
     }
 }
 
-/// Checks the rules of this file in a function that obeys those of low IR.
+/// Checks the rules of this file in a function that satisfies the rules of low IR.
 pub fn classes(func: &Func) -> Result<(), Vec<Violation>> {
     let mut found = Vec::new();
     for &param in func.params() {
@@ -122,7 +112,7 @@ pub fn classes(func: &Func) -> Result<(), Vec<Violation>> {
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-/// The slot of which a value is the address.
+/// The slot whose address the value is.
 fn slot(func: &Func, value: Value) -> Option<Slot> {
     match func.value_def(value) {
         ValueDef::Result(inst, _) => match func.op(inst) {

@@ -1,9 +1,9 @@
-//! The control flow for placement: with exceptional edges, and with the paths that end in an exception.
+//! Control flow for placement: with exceptional edges, and with the paths that end in an exception.
 //!
-//! **Exceptions.** An instruction between an `enter` and its `leave` may continue at the handler. Such an edge leaves from the
-//! middle of a block, and is kept beside the graph: a value that is live at the head of a handler is live throughout every block in
-//! which the handler may be needed. A block of which only the part before a `leave` is protected counts whole; it has no edge
-//! if that part cannot throw.
+//! **Exceptions.** An instruction between an `enter` and its `leave` may continue at the handler. Such an
+//! edge leaves from the middle of a block, and is kept separately from the CFG: a value that is live at the
+//! head of a handler is live throughout every block protected by it. A block that is protected only up to a
+//! `leave` counts as protected throughout; it has no edge if that part cannot throw.
 //!
 //! ```text
 //!   1 ─ %1 = enter #4          #1 → #2, #1 → #4
@@ -12,8 +12,8 @@
 //!       goto #3                no ⇢ for this part
 //! ```
 //!
-//! **Doomed** blocks are those from which no `return` can be reached: all paths end in an exception that no handler here catches,
-//! or never end. Roots that are needed only there cost the other paths nothing.
+//! **Doomed** blocks cannot reach a `return`: all their paths end in an exception that this function does not
+//! catch, or never end. Roots that are needed only there cost the other paths nothing.
 //!
 //! Cost: linear.
 
@@ -23,9 +23,9 @@ use brolga_ir::{Block, Context, Func, Inst, Op};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 
-/// Whether a collection may happen during an instruction of low IR.
+/// Whether a collection may happen during a low-IR instruction.
 pub(crate) fn is_safepoint(func: &Func, cx: &Context, inst: Inst) -> bool {
-    // On the low level an intrinsic is a machine instruction, even if its high form may throw.
+    // In low IR an intrinsic is a machine instruction, even if its high form may throw.
     !matches!(func.op(inst), Op::Intrinsic(_)) && effects(func, &cx.types, inst).may_safepoint
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn is_safepoint(func: &Func, cx: &Context, inst: Inst) -> bool {
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) cfg: Cfg,
-    /// By handler: the blocks in which it may be needed.
+    /// By handler: the blocks that it protects.
     protected: SecondaryMap<Block, Vec<Block>>,
     handlers: Vec<Block>,
     /// By doomed block: its highest doomed dominator.
@@ -97,12 +97,12 @@ impl Flow {
         }
     }
 
-    /// The blocks from which `block` is entered, by a jump or by an exception.
+    /// The predecessors of `block`, through jumps and exceptions.
     pub(crate) fn preds(&self, block: Block) -> impl Iterator<Item = Block> + '_ {
         self.cfg.preds(block).iter().chain(&self.protected[block]).copied()
     }
 
-    /// The blocks at which exceptions continue.
+    /// The blocks in which handlers begin.
     pub(crate) fn handlers(&self) -> &[Block] {
         &self.handlers
     }

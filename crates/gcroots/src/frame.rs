@@ -1,4 +1,4 @@
-//! GC frames: the layout of root slots, and where a frame is pushed and popped (shrink wrapping).
+//! GC frames: the layout of root slots, and the points where a frame is pushed and popped (shrink wrapping).
 //!
 //! ```text
 //!   +0    4 × number of words                a stack slot; its words:
@@ -6,15 +6,16 @@
 //!   +16   words                                one area, shared    one each       coloured
 //! ```
 //!
-//! **Pushing.** The frame is pushed before its first use, in the nearest block that dominates all uses and is outside of every
-//! loop. [Doomed](crate::flow) blocks are treated separately: each highest doomed dominator with uses pushes the frame
-//! itself, unless it is pushed already. A push sets the words to null, except those that are stored before the first
-//! safepoint.
+//! **Pushing.** The frame is pushed before its first use, in the nearest block that dominates all uses and is
+//! outside all loops. [Doomed](crate::flow) blocks are handled separately: each highest doomed dominator with
+//! uses pushes the frame itself, unless it is already pushed. A push sets the words to null, except those
+//! that are stored before the first safepoint.
 //!
-//! While the frame is linked, dead words become null before calls ([`nulls`](crate::nulls)).
+//! While the frame is linked, dead words are set to null before calls ([`nulls`](crate::nulls)).
 //!
-//! **Popping.** Before each return, and on each edge that leaves the region dominated by the push. There are no pops on the way
-//! to an exception: the handler restores the frame that was innermost at the entry of its function.
+//! **Popping.** Before each return, and on each edge that leaves the region dominated by the push. Nothing is
+//! popped on paths to an exception: the handler restores the frame that was innermost when its function was
+//! entered.
 //!
 //! ```text
 //!   1 ─ goto #3 if not %1            1 ─ goto #3 if not %1
@@ -24,12 +25,12 @@
 //!   3 ─ return                       3 ─ return
 //! ```
 //!
-//! **Functions that catch exceptions**, and those with tracked slots (whose contents live in the whole function), push their
-//! frame at the entry. A handler first restores the innermost frame of its function, because the functions that the
-//! exception left did not pop theirs.
+//! **Functions that catch exceptions**, and those with tracked slots (whose contents are live throughout the
+//! function), push their frame at the entry. A handler first restores the innermost frame of its function,
+//! because the functions that the exception unwound did not pop theirs.
 //!
-//! Invariant: no path pushes a frame that is linked. Every edge that leaves the region dominated by a push, or returns to
-//! its block, pops. Edges to doomed blocks do not pop if no doomed block pushes.
+//! Invariant: no path pushes a frame that is already linked. Every edge that leaves the region dominated by a
+//! push, or returns to its block, pops. Edges to doomed blocks do not pop if no doomed block pushes.
 
 use crate::bases::Bases;
 use crate::flow::{Flow, is_safepoint};
@@ -65,7 +66,6 @@ impl Frame {
         Frame { slot: func.add_slot(SlotData::bytes(header + 8 * words, 4)), header }
     }
 
-    /// The offset of a word.
     pub(crate) fn offset(self, word: u32) -> u32 {
         self.header + 8 * word
     }
@@ -81,7 +81,7 @@ impl Frame {
 struct FrameUse {
     block: Block,
     at: Inst,
-    /// The number of words that the frame must have for it.
+    /// The number of words that the frame must have for this instruction.
     words: u32,
 }
 
@@ -101,8 +101,8 @@ pub(crate) fn access(offset: i32, region: Region) -> Access {
 pub(crate) struct Plan<'a> {
     pub(crate) bases: &'a Bases,
     pub(crate) slots: &'a Slots,
-    /// Calls with argument words, and accesses of tracked slots and of objects on the stack: the block, the instruction, the number of words that the
-    /// frame must have.
+    /// Calls with argument words, and accesses to tracked slots and stack objects: the block, the
+    /// instruction, and the number of words that the frame must have for it.
     pub(crate) others: &'a [(Block, Inst, u32)],
     pub(crate) has_tracked_slots: bool,
     pub(crate) nulls: &'a [Null],
@@ -172,7 +172,7 @@ pub(crate) fn fill(func: &mut Func, plan: &Plan<'_>, frame: Frame) {
     }
 }
 
-/// The places where the frame is pushed. None dominates another.
+/// The points where the frame is pushed. None dominates another.
 fn pushes(
     func: &Func,
     uses: &[FrameUse],
@@ -193,8 +193,8 @@ fn pushes(
             places.push(place);
             continue;
         }
-        // An infinite loop is entered from a block that may return. Its push is outside the loop, so it is merged with the
-        // normal one.
+        // An infinite loop is entered from a block that may return, so its push, which is outside the loop,
+        // is merged with the normal one.
         normal_place = match normal_place {
             None => Some(place),
             Some(other) => {
@@ -218,7 +218,7 @@ fn pushes(
     places
 }
 
-/// The nearest point that dominates all uses and is outside of all loops.
+/// The nearest point that dominates all uses and is outside all loops.
 fn point(func: &Func, uses: &[FrameUse], tree: &DomTree, loops: &Loops) -> Option<Push> {
     let mut block = uses.first()?.block;
     for u in uses {
@@ -237,7 +237,7 @@ fn out_of_loops(mut block: Block, tree: &DomTree, loops: &Loops) -> Block {
         }
         match tree.idom(loops.header(around)) {
             Some(above) => block = above,
-            // The entry has no predecessors, so it is in no loop.
+            // The entry has no predecessors, so it is not in a loop.
             None => return block,
         }
     }
@@ -252,7 +252,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The words that stores in the push's block initialise before the first safepoint after the push.
+    /// The words that stores in the push's block initialise after the push and before the first safepoint.
     fn stored_first(&self, slots: &Slots, push: &Push, stores: &[Store]) -> Vec<bool> {
         let mut stored = vec![false; push.words as usize];
         let from = slots.position(push.before);
@@ -286,7 +286,7 @@ impl Builder<'_> {
         let mut word = 0;
         while word < push.words {
             let first = frame.access(word);
-            // Two words with one vector store where they are aligned.
+            // Clears two words with one vector store where they are aligned.
             if first.offset % 16 == 0 && !is_stored(word) && !is_stored(word + 1) {
                 let nulls = at.func.bits(types, Type::V128, 0);
                 at.ins(Op::Store(first), &[base, nulls], &[]);
@@ -323,7 +323,7 @@ impl Builder<'_> {
         at.ins(Op::Store(link), &[thread, previous], &[]);
     }
 
-    /// Emits a pop wherever control leaves the region dominated by the push.
+    /// Emits a pop on every exit from the region dominated by the push.
     fn pops(&mut self, push: &Push, flow: &Flow, tree: &DomTree, doomed_push: bool) {
         let Some(frame) = self.frame else { return };
         let mut work = vec![push.block];
@@ -369,8 +369,8 @@ impl Builder<'_> {
     }
 }
 
-/// Restores the function's innermost frame at the head of each handler. Functions that were left by the exception may have pushed
-/// frames, even if this one has none.
+/// Restores the function's innermost frame at the head of each handler. The functions that the exception
+/// unwound may have pushed frames, even if this function has none.
 pub(crate) fn restore_in_handlers(
     func: &mut Func,
     options: &Options,
@@ -406,13 +406,12 @@ pub(crate) fn restore_in_handlers(
     }
 }
 
-/// The address of the thread, and the access of its word for the innermost frame.
+/// The thread pointer, and the access to its word for the innermost frame.
 fn thread_word(at: &mut Cursor<'_>, options: &Options) -> (Value, Access) {
     let thread = at.ins_value(Op::ThreadAddr, &[], Type::PTR);
     (thread, access(options.heap.gc_stack as i32, Region::Thread))
 }
 
-/// The address of a word.
 pub(crate) fn word_address(at: &mut Cursor<'_>, cx: &Context, frame: Frame, word: u32) -> Value {
     let base = at.ins_value(Op::SlotAddr(frame.slot), &[], Type::PTR);
     let offset = at.int(&cx.types, Type::I64, i128::from(frame.offset(word)));

@@ -11,16 +11,16 @@
 //!   └ the rules of pointer classes
 //! ```
 //!
-//! **Guarantee.** At every safepoint, every object that is used afterwards is in a word of a linked frame, or is permanent, or is
-//! kept alive by such an object.
+//! **Guarantee.** At every safepoint, every object that is used afterwards is in a word of a linked frame, is
+//! permanent, or is kept alive by such an object.
 //!
-//! **The convention.** The callee roots tracked arguments of compiled code and of the run time, as long as it needs
-//! them; a caller roots the values that it uses after the call. The caller roots the argument words of an `args` call for the
-//! whole call, and all operands of a foreign call.
+//! **The convention.** Compiled code and the run time root their own tracked arguments, for as long as they
+//! need them; a caller roots the values that it uses after the call. The caller roots the argument words of
+//! an `args` call for the whole call, and all operands of a foreign call.
 //!
-//! It runs last, when nothing moves any more: alias facts that hold only while roots do are dropped. Functions without objects
-//! are unchanged. If the heap does not move objects, values stay in registers and nothing is reloaded; for a moving heap,
-//! `reload` runs first.
+//! Placement runs last, when code no longer moves: alias facts that hold only while roots do are dropped.
+//! Functions without objects are unchanged. If the heap does not move objects, values stay in registers and
+//! nothing is reloaded; for a moving heap, `reload` runs first.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -68,7 +68,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
         }
     }
 
-    // Stack objects are lowered for this heap, and for a frame with maps if they hold references.
+    // Stack objects are lowered for this heap, and if they hold references, for a frame with maps.
     let spare = stack::is_for_options(func, cx, options).then(|| func.clone());
     let objects = stack::place(func, cx, options);
     let cfg = without_unreachable(func);
@@ -105,7 +105,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
             (slots, needs.most)
         }
         None => {
-            // Nothing says where a word is in use but the whole function.
+            // A word is known to be in use in the whole function, and nothing more precise.
             (options.lowering, options.shrink_wrap, options.null_dead) = (Lowering::Linked, false, false);
             (slots::Slots::coarse(func, &bases, &refinements, &flow, kept.end), bases.roots.len())
         }
@@ -149,7 +149,7 @@ pub fn place(func: &mut Func, cx: &Context, options: &Options) -> Result<Report,
     })
 }
 
-/// Whether there is anything to do. Cost: one look at each instruction.
+/// Whether there is anything to do. Cost: one pass over the instructions.
 fn has_objects(func: &Func) -> bool {
     func.blocks().flat_map(|block| func.block_insts(block)).any(|inst| {
         let managed = |v| class::is_managed(func.ty(v));
@@ -163,7 +163,7 @@ fn has_objects(func: &Func) -> bool {
     })
 }
 
-/// Takes out the blocks that cannot be reached, with the φ edges from them.
+/// Removes unreachable blocks and the φ edges from them.
 fn without_unreachable(func: &mut Func) -> Cfg {
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);

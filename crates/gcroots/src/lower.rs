@@ -2,26 +2,27 @@
 //!
 //! | operation | becomes |
 //! |---|---|
-//! | `alloc(T)` | the next cell of T's size class, with the type in its tag; a cold call when the run is used up, or no class has room |
+//! | `alloc(T)` | the next cell of T's size class, with the type in its tag; a cold call when the run is exhausted, or the object is too large for all classes |
 //! | `type_of(x)` | the tag without the heap's bits |
 //! | `write_barrier(x, …)` | a test of x's tag with a cold call, or [nothing](crate::barrier) |
 //! | `gc_loaded(x, p)` | `p` |
-//! | `call_args(f, a, b)` | stores into the argument words of the frame, and a call with their address and number |
+//! | `call_args(f, a, b)` | stores into the argument words of the frame, and a call with their address and count |
 //! | `slot_addr` of a reference | the address of its word in the frame |
 //! | `gc_preserve_…` | nothing |
 //!
 //! ```text
 //!   1 ─ c = [thread + cursor]                  n = c + cell
-//!       goto slow if limit < n                 (limit is the word behind the cursor)
-//!   2 ─ [thread + cursor] = n; [c] = T         %1 = c + 8; zero what is not written at once, if memory does not come zeroed
+//!       goto slow if limit < n                 (limit is the word after the cursor)
+//!   2 ─ [thread + cursor] = n; [c] = T         %1 = c + 8; zero what is not written next, unless memory is zeroed
 //!   3 ─ %2 = brolga_gc_alloc(bytes, T)         cold
 //!   4 ┄ %3 = φ (#2 => %1, #3 => %2)            the result of `alloc`
 //! ```
 //!
-//! `pointer_from_objref` stays: it is a cast that no other cast can express.
+//! `pointer_from_objref` stays: no other cast can express it.
 //!
-//! **Alias facts.** Memory that never changes while its object lives does change when the object dies, and from here on roots do not
-//! keep a load from moving past the last of them. So accesses to `immutable` memory become accesses to fields.
+//! **Alias facts.** Memory that never changes while its object is alive does change when the object dies, and
+//! from here on roots do not keep a load from moving past the last of them. So accesses to `immutable` memory
+//! become accesses to fields.
 //!
 //! Blocks are split from their ends upwards, so that each instruction moves at most once. Cost: linear.
 
@@ -37,7 +38,7 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Const, Context, Func, Inst, Op, RuntimeFn, Slot, Type, Value};
 use cranelift_entity::packed_option::PackedOption;
 
-/// An object of which more words are to be zeroed is made by the run time.
+/// An object with more words to zero is allocated by the run time.
 const MOST_ZEROS: usize = 8;
 
 struct Lowering<'a> {
@@ -60,7 +61,8 @@ pub(crate) fn lower(
 ) {
     let blocks: Vec<Block> = func.blocks().collect();
     let mut lowering = Lowering { func, cx, options, barriers, tracked, frame };
-    // The addresses of tracked slots are recognised by what they were, so accesses come first.
+    // The addresses of tracked slots are recognised by their `slot_addr`, so their accesses are lowered
+    // first.
     for &block in &blocks {
         lowering.regions(block);
     }
@@ -70,7 +72,7 @@ pub(crate) fn lower(
 }
 
 impl Lowering<'_> {
-    /// Drops alias facts that hold only while roots do, and moves accesses of tracked slots to the frame.
+    /// Drops alias facts that hold only while roots do, and redirects accesses of tracked slots to the frame.
     fn regions(&mut self, block: Block) {
         let insts: Vec<Inst> = self.func.block_insts(block).collect();
         for inst in insts {
@@ -139,7 +141,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Gives the block in which the rest of the block now stands.
+    /// Returns the block that contains the rest of the block now.
     fn alloc(&mut self, inst: Inst, ty: Type) -> Option<Block> {
         let types = &self.cx.types;
         let heap = &self.options.heap;
@@ -190,7 +192,7 @@ impl Lowering<'_> {
         at.at_bottom(slow).with_place(place);
         let called = at.ins_value(Op::CallRuntime(RuntimeFn::GcAlloc), &[bytes, tag], Type::TRACKED);
         at.goto(join);
-        // The safepoint is in the call now.
+        // The safepoint is now in the call.
         if let (Some(map), Some(call)) = (self.func.take_root_map(inst), self.func.def_inst(called)) {
             self.func.set_root_map(call, map);
         }

@@ -8,17 +8,20 @@
 //!   pop; return                            return
 //! ```
 //!
-//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). The collector reads no other word, so
-//! words need not be null before their first store or after their object died, and no frame is linked or unlinked: a function only
-//! pays for its stores. The collector pays, which walks the stack and looks each return address up.
+//! Each safepoint gets a list of the words that hold roots there ([`RootMap`]). The collector reads no other
+//! word, so words need not be null before their first store or after their object died, and no frame is
+//! linked or unlinked: a function only pays for its stores. The collector pays instead: it walks the stack
+//! and looks up each return address.
 //!
-//! Handlers restore the thread's innermost linked frame to that of the entry: the code that threw may link its frames, and a
-//! throw unlinks none of them.
+//! Handlers restore the thread's innermost linked frame to the one at the entry: the code that threw may link
+//! its frames, and a throw does not unlink them.
 //!
-//! Tracked slots are on every list, so they are null from the entry on. Argument words are on that of their call.
+//! Tracked slots are in every list, so they are null from the entry on. Argument words are in the list of
+//! their call.
 //!
-//! Cost: the size of the lists. They can be quadratic where many objects live past many safepoints; [`entries`] computes their length
-//! without making them, and a function for which that is too much links its frame instead.
+//! Cost: the size of the lists. They can be quadratic where many objects live past many safepoints;
+//! [`entries`] computes their length without building them, and a function whose lists would be too long
+//! links its frame instead.
 
 use crate::flow::{Flow, is_safepoint};
 use crate::frame::{Frame, Plan, fill, restore_in_handlers};
@@ -79,7 +82,7 @@ pub(crate) fn build(
     Some(frame)
 }
 
-/// How many words all lists would have, those of tracked slots and arguments not counted.
+/// The total length of all lists, not counting tracked slots and arguments.
 pub(crate) fn entries(func: &Func, cx: &Context, slots: &Slots, tree: &DomTree) -> usize {
     let mut entries = 0;
     let mut live = Set::new(slots.words as usize);
@@ -89,7 +92,7 @@ pub(crate) fn entries(func: &Func, cx: &Context, slots: &Slots, tree: &DomTree) 
     entries
 }
 
-/// Tells the words that hold roots at each safepoint of a block.
+/// Reports the words that hold roots at each safepoint of a block.
 fn each_safepoint(
     func: &Func,
     cx: &Context,

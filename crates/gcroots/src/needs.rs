@@ -1,37 +1,38 @@
 //! Needs: which roots need a slot at which safepoints.
 //!
-//! At a safepoint a root is *held* if it is used afterwards (by the function, or by a handler that an exception may reach from
-//! here), if a `gc_preserve` holds it, if it is an operand of a foreign call, or if it is an argument word of this very call.
-//! A held root *needs* a slot unless it is an argument word, is always rooted, or all members of its refinement are held or
-//! follow in turn.
+//! At a safepoint a root is *held* if it is used afterwards (by the function, or by a handler reachable by an
+//! exception from here), if a `gc_preserve` holds it, if it is an operand of a foreign call, or if it is an
+//! argument word of this call. A held root *needs* a slot unless it is an argument word, is always rooted, or
+//! each member of its refinement is held or itself kept alive by its refinement.
 //!
 //! ```text
 //!   %2 = load(%1; region = immutable)
 //!   invoke f()                       held %1, %2    needs %1
-//!   invoke g(%1)                     held %2        needs %2: the callee roots %1, and only as long as it needs it
-//!   invoke h(%2)                     held nothing
+//!   invoke g(%1)                     held %2        needs %2: the callee roots %1 for as long as it needs it
+//!   invoke h(%2)                     held –
 //! ```
 //!
-//! A use of a pointer, and with it of its base: every instruction but casts, address arithmetic and `gc_loaded`, which make
-//! other pointers from it; φ use on the edge. `pointer_from_objref` is not a use. Comparing addresses is one: a dead object's
-//! address may be another object's soon.
+//! A pointer, and with it its base, is used by every instruction except casts, address arithmetic and
+//! `gc_loaded`, which compute other pointers from it; a φ uses its operand on the edge. `pointer_from_objref`
+//! is not a use. A comparison of addresses is one: the address of a dead object may soon be reused.
 //!
-//! `gc_preserve` holds its operands at every safepoint that its begin dominates and none of its ends does, whether the operands
-//! are used or not.
+//! `gc_preserve` holds its operands at every safepoint that is dominated by its begin and by none of its
+//! ends, whether or not the operands are used.
 //!
-//! **Algorithm.** Each block is walked upwards. The held values and their consequences change with single instructions, so neither is computed at
-//! each safepoint: a root counts its holders and its missing members, and when it begins or ceases to need a
-//! slot, the safepoints since then are recorded as one stretch.
+//! **Algorithm.** Each block is walked upwards. Few held values change from one safepoint to the next, so the
+//! needs are not recomputed at each: a root counts the reasons for which it is held and its missing members,
+//! and when it starts or stops needing a slot, the safepoints in between are recorded as one stretch.
 //!
 //! ```text
-//!   member:  held ──► released    notifies the roots that it refines: one more is missing
+//!   member:  held ──► released    notifies the roots that it refines: they miss one more member
 //!   root:    held, none missing   needs nothing
 //!            held, one missing    needs a slot from here upwards, until it is not held or none is missing
 //! ```
 //!
-//! Cost: the operands of instructions; the values that are live or preserved at the borders of blocks; and the notifications of refinements. The two
-//! last can be quadratic, if all objects of a function live to its end across as many blocks. Then, beyond a [budget](crate::Options::budget), there is
-//! no answer, and [each root gets a word of its own](crate::slots::Slots::coarse), which needs none.
+//! Cost: the operands of instructions; the values that are live or preserved at block boundaries; and the
+//! notifications of refinements. The last two can be quadratic, if all objects of a function are live to its
+//! end across as many blocks. Then, beyond a [budget](crate::Options::budget), the result is `None`, and
+//! [each root gets its own word](crate::slots::Slots::coarse), which does not need it.
 
 use crate::bases::{Bases, Root};
 use crate::flow::{Flow, is_safepoint};
@@ -45,7 +46,7 @@ use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityRef, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
 
-/// A block in which a root needs a slot, and the safepoints between which it does.
+/// A block in which a root needs a slot, and the first and last safepoint at which it does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Need {
     pub(crate) block: Block,
@@ -58,11 +59,11 @@ pub(crate) struct Need {
 pub(crate) struct Needs {
     /// By root.
     pub(crate) of: Vec<Vec<Need>>,
-    /// The most roots that need slots at one safepoint.
+    /// The maximum number of roots that need slots at one safepoint.
     pub(crate) most: usize,
 }
 
-/// Whether an instruction uses this operand as an object, rather than making another pointer of it.
+/// Whether an instruction uses this operand as an object, rather than computing another pointer from it.
 fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
     let result_class = || func.result(inst).and_then(|v| func.ty(v).ptr_class());
     match func.op(inst) {
@@ -70,15 +71,15 @@ fn is_use(func: &Func, inst: Inst, operand: usize) -> bool {
         | Op::GcLoaded
         | Op::PointerFromObjref
         | Op::Intrinsic(Intrinsic::Bitcast | Intrinsic::AddPtr | Intrinsic::SubPtr) => false,
-        // The children are kept alive by the parent, in which they were stored.
+        // The children are kept alive by the parent, into which they were stored.
         Op::WriteBarrier => operand == 0,
         Op::Phi | Op::Builtin(Builtin::Ifelse) => result_class() == Some(PtrClass::Tracked),
         _ => true,
     }
 }
 
-/// The demanded values: roots that something uses, and the values that reach them through φ and `ifelse`. A φ that nothing uses keeps
-/// nothing alive.
+/// The demanded values: roots with a use, and the values that reach such a use through φ and `ifelse`. An
+/// unused φ keeps nothing alive.
 fn demanded(func: &Func, bases: &Bases) -> Vec<bool> {
     let mut demanded = vec![false; bases.roots.len()];
     let mut work: Vec<Root> = Vec::new();
@@ -111,7 +112,7 @@ fn choice(func: &Func, bases: &Bases, inst: Inst) -> Option<Root> {
     (chooses && bases.roots[root as usize].0 == value).then_some(root)
 }
 
-/// The live roots at the borders of blocks; `None` if they are too many.
+/// The live roots at block boundaries; `None` if they are too many.
 fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool], budget: usize) -> Option<Ranges> {
     let mut uses: Vec<(Root, Use)> = Vec::new();
     for block in func.blocks() {
@@ -127,7 +128,8 @@ fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool], budget: us
                     continue;
                 }
                 uses.push((root, Use::Out(func.inst_blocks(inst)[n])));
-                // A handler is entered from the whole region, and finds there what its `enter` would bring.
+                // A handler can be entered from anywhere in the region, and finds the operands of the edge
+                // from its `enter`.
                 if flow.handlers().contains(&block) {
                     uses.push((root, Use::In(block)));
                 }
@@ -147,7 +149,7 @@ fn ranges(func: &Func, bases: &Bases, flow: &Flow, demanded: &[bool], budget: us
     Some(ranges)
 }
 
-/// Numbers, with insertion and removal in constant time.
+/// A set of numbers with insertion and removal in constant time.
 pub(crate) struct Set {
     list: Vec<u32>,
     place: Vec<u32>,
@@ -166,7 +168,7 @@ impl Set {
         &self.list
     }
 
-    /// Whether it was not there.
+    /// Returns whether it was new.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let is_new = !self.contains(number);
         if is_new {
@@ -176,7 +178,7 @@ impl Set {
         is_new
     }
 
-    /// Whether it was there.
+    /// Returns whether it was present.
     pub(crate) fn remove(&mut self, number: u32) -> bool {
         let place = std::mem::replace(&mut self.place[number as usize], NOWHERE);
         if place == NOWHERE {
@@ -203,11 +205,11 @@ impl Set {
 /// Where roots are preserved.
 #[derive(Default)]
 struct Preserved {
-    /// By region: what it holds.
+    /// By region: its preserved roots.
     roots: Vec<SmallVec<[Root; 4]>>,
-    /// The region that begins at an instruction, or ends there for the rest of its block.
+    /// The region that begins at an instruction, or that ends there for the rest of its block.
     borders: SecondaryMap<Inst, PackedOption<Region>>,
-    /// By block: the regions that last to its end.
+    /// By block: the regions that extend to its end.
     to_the_end: SecondaryMap<Block, Vec<Region>>,
 }
 
@@ -223,24 +225,25 @@ struct Scan<'a> {
     refinements: &'a Refinements,
     /// See [`demanded`].
     demanded: Vec<bool>,
-    /// By root: those whose refinement has it as a member.
+    /// By root: the roots whose refinement has it as a member.
     refined: Vec<SmallVec<[Root; 2]>>,
-    /// Used later.
+    /// Used later in the block or after it.
     live: Set,
-    /// Preserved, and by root the number of regions that hold it.
+    /// The preserved roots, and by root the number of regions that hold it.
     preserved: Set,
     regions: Vec<u32>,
-    /// By root: for how many reasons it is held: used later, preserved, an operand of the safepoint at hand.
+    /// By root: the number of reasons for which it is held: a later use, a preserved region, an operand of
+    /// the current safepoint.
     reasons: Vec<u32>,
-    /// By root: how many of its members are neither held nor follow in turn.
+    /// By root: the number of its members that are neither held nor kept alive by their own refinement.
     missing: Vec<u32>,
-    /// By root that needs a slot: how many safepoints of the block had been seen when it began to.
+    /// By root that needs a slot: the number of safepoints seen in the block when the need began.
     since: Vec<u32>,
-    /// How many need slots.
+    /// The number of roots that need slots.
     needy: usize,
-    /// The safepoints of the block, from below.
+    /// The safepoints of the block, from the bottom up.
     safepoints: Vec<Inst>,
-    /// Operands that the safepoint at hand holds.
+    /// The operands held by the current safepoint.
     own: Vec<Root>,
     work: Vec<(Root, bool)>,
     left: usize,
@@ -249,7 +252,7 @@ struct Scan<'a> {
 }
 
 impl Needs {
-    /// `None` if that would cost more than the budget.
+    /// `None` if the cost would exceed the budget.
     pub(crate) fn compute(
         func: &Func,
         cx: &Context,
@@ -341,7 +344,7 @@ impl Scan<'_> {
                 }
             }
         }
-        // The state from above, and regions that begin there.
+        // Clears the state at the head of the block: live-in roots, and regions that are still open.
         while let Some(&root) = self.live.list().last() {
             self.live.remove(root);
             self.let_go(root);
@@ -381,7 +384,7 @@ impl Scan<'_> {
         self.reasons[root as usize] > 0
     }
 
-    /// Whether a root is kept alive by what else is held.
+    /// Whether a root is kept alive by other held roots.
     fn follows(&self, root: Root) -> bool {
         let refined = self.refinements.members(root).is_some() && self.missing[root as usize] == 0;
         refined || self.refinements.is_always_rooted(root)
@@ -403,7 +406,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Tells what a root refines that it is kept alive now, or is not. Members are made before what they refine, so this ends.
+    /// Notifies the roots refined by this one that it is, or is no longer, kept alive. Members precede what
+    /// they refine, so this terminates.
     fn tell(&mut self, root: Root, kept: bool) {
         self.work.push((root, kept));
         while let Some((member, kept)) = self.work.pop() {
@@ -431,7 +435,7 @@ impl Scan<'_> {
         self.needy += 1;
     }
 
-    /// From here upwards it needs none: notes the safepoints at which it did.
+    /// From here upwards it does not: records the safepoints at which it did.
     fn end(&mut self, root: Root) {
         self.needy -= 1;
         let seen = &self.safepoints[self.since[root as usize] as usize..];
@@ -446,7 +450,7 @@ impl Scan<'_> {
     fn safepoint(&mut self, inst: Inst) {
         let op = self.func.op(inst);
         let args: &[Value] = self.func.args(inst);
-        // Argument words hold their operands; C functions root nothing.
+        // Argument words hold their operands; C functions do not root theirs.
         if matches!(op, Op::CallArgs(_) | Op::ForeignCall(_)) {
             self.own.extend(args.iter().filter_map(|&v| self.bases.root(v)));
             self.own.sort_unstable();
@@ -470,8 +474,8 @@ impl Scan<'_> {
     }
 }
 
-/// Where roots are preserved, from each begin through the blocks that it dominates to the first end in each; `None` if those are too
-/// many.
+/// Where roots are preserved: from each begin, through the blocks that it dominates, to the first end in
+/// each; `None` if these are too many.
 fn preserved(func: &Func, bases: &Bases, tree: &DomTree, budget: usize) -> Option<Preserved> {
     let mut all = Preserved::default();
     let mut blocks = 0;
@@ -486,7 +490,7 @@ fn preserved(func: &Func, bases: &Bases, tree: &DomTree, budget: usize) -> Optio
             }
         }
     }
-    // The first end of the region at hand in a block.
+    // The first end of the current region in each block.
     let mut first: SecondaryMap<Block, PackedOption<Inst>> = SecondaryMap::new();
     for (home, begin) in begins {
         let roots: SmallVec<[Root; 4]> = func.args(begin).iter().filter_map(|&v| bases.root(v)).collect();
@@ -494,7 +498,7 @@ fn preserved(func: &Func, bases: &Bases, tree: &DomTree, budget: usize) -> Optio
         let region = Region(all.roots.len() as u32);
         all.roots.push(roots);
         all.borders[begin] = region.into();
-        // In one block the first end counts; the others end nothing.
+        // Only the first end in a block counts; the others end nothing.
         for &end in ends[token].iter().rev() {
             if let Some(block) = func.inst_block(end) {
                 first[block] = end.into();

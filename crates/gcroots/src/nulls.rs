@@ -1,25 +1,26 @@
 //! Null for words whose object is no longer needed.
 //!
-//! A word keeps the last object that was stored into it alive until the next store. That is safe, but a leak, because
+//! A word keeps the last object stored into it alive until the next store. That is safe, but a leak, because
 //! a call may take as long as the program runs:
 //!
 //! ```text
 //!   store w0, %1
 //!   invoke parse(%1)
-//!   store w0, null            otherwise the text stays in memory forever
+//!   store w0, null            otherwise the text is never freed
 //!   invoke serve()
 //! ```
 //!
-//! A word is *stale* where it may hold an object of none of its variables. Before each call of compiled code, of
-//! C, or through argument words the stale words become null. Not before allocations and polls, which take a negligible
-//! time, and not on [doomed](crate::flow) paths: a word may then be stale across them, and becomes null at the next call.
-//! Argument words are stale after their call, except for permanent ones. An argument that dies with the call stays in its word during that call: many
-//! functions end with it.
+//! A word is *stale* where it may hold an object of a variable that is not live. Before each call of compiled
+//! code, of C, or through argument words, the stale words become null. They do not before allocations and
+//! polls, which take a negligible time, nor on [doomed](crate::flow) paths: a word may then be stale across
+//! them, and becomes null at the next call. Argument words are stale after their call, except for permanent
+//! ones. An argument that dies in the call stays in its word during that call, because many functions end
+//! with it.
 //!
-//! Staleness flows forward: a word that is live at the end of a block and not at the head of its successor is stale there. In a
-//! handler every word that is not live may be stale. Cost: the words of the frame, as bits, for each block, and a replay of the
-//! events of each block until nothing changes, which is twice in most programs. If the bits exceed a budget, nothing becomes
-//! null.
+//! Staleness flows forward: a word that is live at the end of a block and not at the head of its successor is
+//! stale there. In a handler every word that is not live may be stale. Cost: the words of the frame, as bits,
+//! for each block, and a replay of the events of each block until a fixed point, which takes two passes in
+//! most programs. If the bits exceed a budget, nothing becomes null.
 
 use crate::bases::{Bases, Root};
 use crate::flow::Flow;
@@ -30,7 +31,7 @@ use brolga_ir::{Block, Func, Inst, Op};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::ops::Range;
 
-/// Words that become null in front of a call.
+/// Words that become null before a call.
 #[derive(Debug)]
 pub(crate) struct Null {
     pub(crate) block: Block,
@@ -63,7 +64,7 @@ fn set(row: &mut [u64], word: u32) {
     row[word as usize / 64] |= 1 << (word % 64);
 }
 
-/// Stale words while a block is walked: bits, and which of their rows may hold some.
+/// The stale words while a block is walked: bits, and the rows of them that may be non-zero.
 #[derive(Default)]
 struct Stale {
     bits: Vec<u64>,
@@ -89,7 +90,7 @@ impl Stale {
         self.bits[word as usize / 64] &= !(1 << (word % 64));
     }
 
-    /// Makes it empty and gives what was there to `word`.
+    /// Empties it and passes its former members to `word`.
     fn drain(&mut self, mut word: impl FnMut(u32)) {
         for row in self.rows.drain(..) {
             let mut left = std::mem::take(&mut self.bits[row as usize]);
@@ -101,16 +102,16 @@ impl Stale {
     }
 }
 
-/// A change of words in a block.
+/// An event that changes words in a block.
 #[derive(Clone, Copy)]
 enum Step {
     Stored(u32),
-    /// A call, with so many argument words.
+    /// A call with this number of argument words.
     Call(Inst, u32),
     Dead(u32),
 }
 
-/// Where words become null, block by block. The words of tracked slots, `kept`, are the function's own.
+/// Where words become null, block by block. The words of tracked slots, `kept`, belong to the function.
 pub(crate) fn compute(
     func: &Func,
     bases: &Bases,
@@ -139,7 +140,7 @@ pub(crate) fn compute(
         slots.ranges.live_in(block).iter().for_each(|&v| set(live_in.row_mut(block), word(v)));
         slots.ranges.live_out(block).iter().for_each(|&v| set(live_out.row_mut(block), word(v)));
     }
-    // Stale at heads and at ends.
+    // The stale words at the heads and at the ends of blocks.
     let mut heads = Rows::new(blocks, slots.words);
     let mut ends = Rows::new(blocks, slots.words);
     for &handler in flow.handlers() {
@@ -185,7 +186,7 @@ pub(crate) fn compute(
     nulls
 }
 
-/// Deaths since the last call of a block: words, and by word the root. Roots that a call gets.
+/// The deaths since the last call of a block: words, and by word the root. And the roots passed to a call.
 struct Died {
     words: Set,
     roots: Vec<Root>,
@@ -241,14 +242,14 @@ fn steps_of(func: &Func, bases: &Bases, slots: &Slots, block: Block, died: &mut 
     steps
 }
 
-/// Applies what happens in a block to the stale words. `null` takes them out where they become null, in front of a call.
+/// Applies a block's events to the stale words. `null` removes them where they become null, before a call.
 fn replay(steps: &[Step], doomed: bool, stale: &mut Stale, mut null: impl FnMut(Inst, &mut Stale)) {
     for &step in steps {
         match step {
             Step::Stored(word) => stale.remove(word),
             Step::Dead(word) => stale.add(word),
             Step::Call(call, arguments) => {
-                // These are written anyway.
+                // The call overwrites these.
                 (0..arguments).for_each(|w| stale.remove(w));
                 if !doomed {
                     null(call, stale);

@@ -14,14 +14,14 @@ use crate::check;
 pub enum Lowering {
     /// Frames are linked from the thread while they are in use.
     Linked,
-    /// Each safepoint has a map ([`brolga_ir::func::RootMap`]) of the words that hold its roots. Code generation puts the maps into a
-    /// table by return address, and the collector walks the stack.
+    /// Each safepoint has a map ([`brolga_ir::func::RootMap`]) of the words that hold its roots. Code
+    /// generation puts the maps into a table indexed by return address, and the collector walks the stack.
     #[default]
     Maps,
 }
 
 impl Lowering {
-    /// A word for it, which keys of caches hold.
+    /// Its name, which is part of cache keys.
     pub fn name(self) -> &'static str {
         match self {
             Lowering::Linked => "linked",
@@ -33,7 +33,7 @@ impl Lowering {
 /// Options of root placement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The heap that the code is for.
+    /// The heap that the code is compiled for.
     pub heap: HeapAbi,
     /// How frames are found.
     pub lowering: Lowering,
@@ -41,15 +41,16 @@ pub struct Options {
     pub shrink_wrap: bool,
     /// Clear dead root slots before calls, so that they keep no garbage alive.
     pub null_dead: bool,
-    /// Verify the function in full first: for callers that have not done so.
+    /// Verify the whole function first: for callers that have not done so.
     pub verify: bool,
-    /// The limit on the sizes of the live sets at block boundaries, summed over the function, per instruction (counting 256 instructions
-    /// more). Beyond it each root has its own word; and where the lists of [`Lowering::Maps`] exceed half of it, the frame is linked.
+    /// The limit on the sizes of the live sets at block boundaries, summed over the function, per instruction
+    /// (plus 256). Beyond it each root has its own word; and where the lists of [`Lowering::Maps`] exceed
+    /// half of it, the frame is linked.
     pub budget: usize,
 }
 
 impl Options {
-    /// Everything on, for a heap.
+    /// Everything enabled, for a heap.
     pub fn new(heap: HeapAbi) -> Options {
         let lowering = Lowering::Linked;
         Options { heap, lowering, shrink_wrap: true, null_dead: true, verify: true, budget: 32 }
@@ -63,17 +64,17 @@ pub struct Report {
     pub safepoints: usize,
     /// Words of the frame, argument words included.
     pub slots: usize,
-    /// Stores of roots, argument words not included.
+    /// Stores of roots, not counting argument words.
     pub stores: usize,
     /// Stores of null into dead words.
     pub nulls: usize,
-    /// Words that a placement with one slot for each tracked value would need.
+    /// The number of words in a placement with one slot for each tracked value.
     pub naive_slots: usize,
-    /// Stores of such a placement, one for each definition.
+    /// The number of stores in such a placement, one for each definition.
     pub naive_stores: usize,
-    /// The largest number of roots that need slots at the same time.
+    /// The maximum number of roots that need slots at the same time.
     pub most: usize,
-    /// φ and `ifelse` of bases that were added.
+    /// Added φ and `ifelse` of bases.
     pub lifted: usize,
     /// Write barriers that remain.
     pub barriers: usize,
@@ -81,17 +82,18 @@ pub struct Report {
     pub barriers_removed: usize,
     /// Whether each root has its own word, because exact sets would be larger than the [budget](Options::budget).
     pub coarse: bool,
-    /// How the frame is found.
+    /// How the collector finds the frame's words.
     pub lowering: Lowering,
 }
 
-/// The reason why placement failed. The function is unchanged then.
+/// The reason why placement failed. The function is then unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Error {
-    /// The function is high IR: it has to be lowered first.
+    /// The function is high IR; it has to be lowered first.
     #[error("root placement is for low IR")]
     NotLow,
-    /// The heap moves objects, and the function holds interior addresses across a safepoint that cannot be recomputed after it.
+    /// The heap moves objects, and the function needs interior addresses across a safepoint that cannot be
+    /// recomputed after it.
     #[error("the function holds addresses in objects that move while they are used")]
     Moving {
         /// The instruction that needs such an address, or hides one.
@@ -103,7 +105,7 @@ pub enum Error {
     /// The function breaks rules of pointer classes.
     #[error("{}", .0.first().map_or(String::new(), |v| v.rule.to_string()))]
     Classes(Vec<check::Violation>),
-    /// Objects of a type that has no layout are allocated.
+    /// The function allocates objects of a type without a layout.
     #[error("an object is allocated whose type has no layout")]
     Layout(LayoutError),
 }

@@ -1,10 +1,11 @@
-//! Live ranges of numbered variables: roots from their definition to their uses, slots from their store to the safepoints that
-//! need them.
+//! Live ranges of numbered variables: roots from their definition to their uses, slots from their store to
+//! the safepoints that need them.
 //!
-//! Like [`Liveness`](brolga_ir::analysis::Liveness) this walks from each use backwards to the definition, one variable after the
-//! other in ascending order, so that a block's list is sorted and "already there" is a test of its last element. The cost is
-//! the size of the answer. Bit sets would be blocks × variables: 312 MB for each direction in a function of 50,000 blocks with
-//! a root in each, of which a handful are live at a time.
+//! Like [`Liveness`](brolga_ir::analysis::Liveness) this walks from each use backwards to the definition, one
+//! variable after the other in ascending order, so that a block's list is sorted and the test for membership
+//! looks only at its last element. The cost is the size of the result. Bit sets would take blocks ×
+//! variables: 312 MB for each direction in a function of 50,000 blocks with a root in each, of which a
+//! handful are live at a time.
 //!
 //! Unlike `Liveness`, it follows exceptional edges (see [`flow`](crate::flow)), and its variables are not values.
 
@@ -12,7 +13,7 @@ use crate::flow::Flow;
 use brolga_ir::Block;
 use cranelift_entity::EntityRef;
 
-/// A place where a variable is needed.
+/// A point where a variable is needed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Use {
     /// Somewhere in the block.
@@ -21,13 +22,13 @@ pub(crate) enum Use {
     Out(Block),
 }
 
-/// Live variables at the borders of every block.
+/// Live variables at block boundaries.
 #[derive(Debug)]
 pub(crate) struct Ranges {
     live_in: Vec<Vec<u32>>,
     live_out: Vec<Vec<u32>>,
     work: Vec<Block>,
-    /// The size of the answer.
+    /// The size of the result.
     pub(crate) entries: usize,
 }
 
@@ -38,7 +39,8 @@ impl Ranges {
         Ranges { live_in, live_out, work: Vec::new(), entries: 0 }
     }
 
-    /// Adds a variable that is made in `home` and reaches all its uses from there. Variables come in ascending order.
+    /// Adds a variable that is defined in `home`, from which it reaches all its uses. Variables are added in
+    /// ascending order.
     pub(crate) fn add(&mut self, flow: &Flow, variable: u32, home: Block, uses: impl Iterator<Item = Use>) {
         for needed in uses {
             match needed {
@@ -71,12 +73,12 @@ impl Ranges {
         }
     }
 
-    /// The values that are live at the head of the block and made elsewhere, ascending.
+    /// The variables that are live at the head of the block and defined elsewhere, ascending.
     pub(crate) fn live_in(&self, block: Block) -> &[u32] {
         &self.live_in[block.index()]
     }
 
-    /// The values that are live at the end of the block, ascending.
+    /// The variables that are live at the end of the block, ascending.
     pub(crate) fn live_out(&self, block: Block) -> &[u32] {
         &self.live_out[block.index()]
     }

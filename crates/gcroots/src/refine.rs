@@ -3,28 +3,31 @@
 //! ```text
 //!   %2 = load(%1; region = immutable)       as long as %1 is rooted, so is %2
 //!   %3 = ifelse(c, %1, %2)                  … both are
-//!   %4 = φ (#1 => %1, #2 => %2)             … all are
+//!   %4 = φ (#1 => %1, #2 => %2)             … all of them
 //! ```
 //!
-//! `n ⊑ {a, b}` reads "n needs no slot where a and b are rooted, or need none". Two properties are computed ahead:
+//! `n ⊑ {a, b}` reads "n needs no slot where a and b are rooted, or need none". Two properties are computed
+//! in advance:
 //!
-//! **Always.** If all of a refinement's members are permanent, or rooted by a permanent object, `n` never needs a slot. That is
-//! the greatest solution: every refined root starts as always rooted, then those with another member are removed.
-//! *Permanent* objects need no write barrier when they are stored either; the target of an immutable field of one is
-//! always rooted, and not known to be permanent.
+//! **Always.** If all members of a refinement are permanent, or rooted by a permanent object, `n` never needs
+//! a slot. That is the greatest solution: every refined root starts as always rooted, then those with another
+//! member are removed. *Permanent* is stronger: such an object needs no write barrier when it is stored
+//! either. The target of an immutable field of a permanent object is always rooted, and not known to be
+//! permanent.
 //!
-//! **Dominance.** An operand of a φ need not exist at the φ, or may be an older instance of itself (a φ of the same
-//! block, over a back edge). Such a member is replaced by its own refinement, repeatedly; the φ itself drops out,
-//! because the value before it was rooted by the same members. A member that cannot be replaced makes the φ unrefined. Afterwards every
-//! member precedes the roots that it refines, in the numbering of roots, so that queries end.
+//! **Dominance.** An operand of a φ may not be available at the φ, or may be an older instance of itself (a φ
+//! of the same block, over a back edge). Such a member is replaced by its own refinement, repeatedly; the φ
+//! itself is dropped, because the previous value was rooted by the same members. A member that cannot be
+//! replaced makes the φ unrefined. Afterwards every member precedes, in the numbering of roots, the roots
+//! that it refines, so queries terminate.
 //!
 //! ```text
 //!   2 ┄ %2 = φ (#1 => %1, #3 => %3)         ⊑ {%1, %3} → {%1, %2} → {%1}: walking an immutable list, its head is enough
 //!   3 ─ %3 = load(%2; region = immutable)   ⊑ {%2}
 //! ```
 //!
-//! Why a member that strictly dominates is the right instance: otherwise it would be
-//! defined again between its definition and the φ; then a path would lead to the φ, or to the operand that it replaces, around its definition.
+//! A member that strictly dominates the φ is the right instance: if it were redefined between its definition
+//! and the φ, a path would reach the φ, or the operand that it replaces, bypassing its definition.
 //!
 //! Cost: linear except for the replacement, which is bounded by [`MAX_MEMBERS`] for each φ.
 
@@ -35,7 +38,7 @@ use brolga_ir::op::Region;
 use brolga_ir::{Func, Op, Type};
 use smallvec::SmallVec;
 
-/// A φ for which more roots are looked at keeps its slot.
+/// A φ that would require visiting more roots keeps its slot.
 const MAX_MEMBERS: usize = 32;
 
 /// The refinements of each root.
@@ -65,7 +68,7 @@ impl Refinements {
         all
     }
 
-    /// Takes back what does not follow.
+    /// Removes what does not hold.
     fn greatest(&mut self) {
         let mut users: Vec<SmallVec<[Root; 2]>> = vec![SmallVec::new(); self.members.len()];
         for (root, members) in self.members.iter().enumerate() {
@@ -86,7 +89,7 @@ impl Refinements {
         }
     }
 
-    /// Leaves only members that are made before what they refine.
+    /// Keeps only members that are defined before the roots that they refine.
     fn dominate(&mut self, func: &Func, bases: &Bases, tree: &DomTree) {
         let is_phi = |value| func.def_inst(value).is_some_and(|i| func.op(i) == Op::Phi);
         let mut replaced = Vec::new();
@@ -113,7 +116,7 @@ impl Refinements {
             kept.sort_unstable();
             replaced.push((root, (whole && !kept.is_empty()).then_some(kept)));
         }
-        // Only now, because replacing reads the members as the function has them.
+        // Afterwards, because the replacement reads the original members.
         for (root, members) in replaced {
             if !self.always[root] {
                 self.members[root] = members;
@@ -131,13 +134,14 @@ impl Refinements {
         self.permanent[root as usize]
     }
 
-    /// The roots that keep this one alive if all of them are kept alive; each is made before it.
+    /// The roots that together keep this one alive; each is defined before it.
     pub(crate) fn members(&self, root: Root) -> Option<&[Root]> {
         self.members[root as usize].as_deref()
     }
 }
 
-/// The members of a root's refinement, permanent ones left out, and whether only the permanent ones are permanent with it.
+/// The members of a root's refinement without the permanent ones, and whether the value is permanent if all
+/// its sources are.
 fn refinement(func: &Func, bases: &Bases, value: brolga_ir::Value) -> (Option<SmallVec<[Root; 2]>>, bool) {
     let Some(inst) = func.def_inst(value) else { return (None, false) };
     let args = func.args(inst);

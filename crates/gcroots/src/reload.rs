@@ -9,28 +9,30 @@
 //!                                            return %3
 //! ```
 //!
-//! Every object that is used beyond its *stretch*, the part of its block up to the next safepoint, gets a tracked slot: it is
-//! stored at its definition, and loaded before its first use in each other stretch. Then only slots live across a
-//! safepoint, whose words the collector finds and rewrites; placement, which runs next, roots the rest: the
-//! operands of a safepoint itself. Casts and address arithmetic of an object are repeated from
-//! its new address.
+//! Every object that is used beyond its *stretch*, the part of its block up to the next safepoint, gets a
+//! tracked slot: it is stored at its definition, and loaded before its first use in each other stretch. Then
+//! only slots, whose words the collector finds and rewrites, are live across a safepoint; placement, which
+//! runs next, roots the rest: the operands of a safepoint itself. Casts and address arithmetic of an object
+//! are recomputed from its new address.
 //!
-//! **Unmoved.** Elements of a `Memory` and bytes of a `String` do not move, by contract with the heap, so pointers of the class
-//! *loaded* are unchanged, and their object is kept alive as usual.
+//! **Unmoved.** Elements of a `Memory` and bytes of a `String` do not move, by contract with the heap, so
+//! pointers of the class *loaded* are unchanged, and their object is kept alive as usual.
 //!
-//! **Refused**, with the instruction at fault, because they cannot be recomputed: φ and `ifelse` of derived pointers
-//! that are used beyond their stretch; a handler's φ of objects or addresses, which was chosen where the region was entered; and
-//! *addresses*. An address is a result of `pointer_from_objref` for an object that may move, and every value computed from it, in
-//! cycles through φ too: a pointer, an integer or a vector; the result of a comparison, a byte, is not an address. An address may not be
-//! used beyond its stretch, neither by itself nor as the offset of a pointer that is recomputed; and it may not leave the function, by
-//! a store, a return, or an argument of compiled code or the run time, because it is not tracked there. The caller compiles such
-//! functions for another heap. C may get one: it is valid until C itself lets a collection happen.
+//! **Refused**, with the instruction at fault, because they cannot be recomputed: φ and `ifelse` of derived
+//! pointers that are used beyond their stretch; a handler's φ of objects or addresses, whose operand was
+//! chosen where the region was entered; and *addresses*. An address is a result of `pointer_from_objref` for
+//! an object that may move, and every value computed from it, including through cycles of φ: a pointer, an
+//! integer or a vector; the result of a comparison, a byte, is not an address. An address may not be used
+//! beyond its stretch, neither directly nor as the offset of a pointer that is recomputed; and it may not
+//! leave the function through a store, a return, or an argument of compiled code or the run time, because it
+//! is not tracked there. The caller compiles such functions for another heap. C may receive one: it is valid
+//! until C itself allows a collection.
 //!
-//! The bytes of a `String` do not move, but low IR does not have the type of an object: their address is refused like any
-//! other.
+//! The bytes of a `String` do not move, but low IR lacks the type of an object, so their address is refused
+//! like any other.
 //!
-//! Cost: linear in instructions. The code is slower than that of placement alone: it has loads on paths without a safepoint,
-//! and every such object has its own word.
+//! Cost: linear in instructions. The code is slower than with placement alone: it has loads on paths without
+//! a safepoint, and every such object has its own word.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::cursor::{Cursor, first_insertion_point};
@@ -45,16 +47,16 @@ use crate::Error;
 use crate::class::is_managed;
 use crate::flow::{Flow, is_safepoint};
 
-/// How a value comes to be known in another stretch.
+/// How a value is obtained in another stretch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// It is the same everywhere: no object, a constant, or what does not move.
+    /// It is the same everywhere: not an object, a constant, or a pointer that does not move.
     Stays,
-    /// An object: by its slot.
+    /// An object, loaded from its slot.
     Object,
-    /// Made once more, of where its first operand is now.
+    /// Recomputed from the new value of its first operand.
     Again,
-    /// Not at all.
+    /// It cannot be obtained.
     Fixed,
 }
 
@@ -62,21 +64,22 @@ struct Reload<'a> {
     func: &'a mut Func,
     cx: &'a Context,
     slots: SecondaryMap<Value, PackedOption<Slot>>,
-    /// Objects with a slot, in the order in which they got it.
+    /// Objects with a slot, in the order of assignment.
     stored: Vec<Value>,
-    /// The name of a value in the present stretch, and the stretch for which it was written.
+    /// The current name of a value, and the stretch in which it is valid.
     names: SecondaryMap<Value, (u32, PackedOption<Value>)>,
     stretch: u32,
-    /// Addresses of objects, and what was computed of them.
+    /// Addresses of objects, and values computed from them.
     addresses: SecondaryMap<Value, bool>,
 }
 
-/// Lets nothing live across a safepoint but tracked slots. The function is unchanged if that cannot be done.
+/// Rewrites the function so that only tracked slots are live across a safepoint. It is unchanged if that is
+/// impossible.
 pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), Error> {
     let mut out = func.clone();
     let addresses = addresses(&out);
     for &handler in flow.handlers() {
-        // The operand of a φ for a handler was chosen where the region was entered.
+        // The operand of a handler's φ was chosen where the region was entered.
         let moves = |v| is_managed(out.ty(v)) || addresses[v];
         let is_phi = |i: &Inst| out.op(*i) == Op::Phi && out.results(*i).any(moves);
         if let Some(inst) = out.block_insts(handler).find(is_phi) {
@@ -109,7 +112,7 @@ pub(crate) fn reload(func: &mut Func, cx: &Context, flow: &Flow) -> Result<(), E
     Ok(())
 }
 
-/// The results of `pointer_from_objref` for objects that may move, and all that is computed from them.
+/// The results of `pointer_from_objref` for objects that may move, and all values computed from them.
 fn addresses(func: &Func) -> SecondaryMap<Value, bool> {
     let mut found: SecondaryMap<Value, bool> = SecondaryMap::new();
     let insts = || func.blocks().flat_map(|block| func.block_insts(block));
@@ -137,10 +140,10 @@ fn addresses(func: &Func) -> SecondaryMap<Value, bool> {
     found
 }
 
-/// The operand from which on operands are not followed.
+/// The index of the first operand that leaves the function.
 fn leaving(op: Op) -> Option<usize> {
     match op {
-        // The first operand says where.
+        // The first operand is the address.
         Op::Store(_) | Op::AtomicStore(_) | Op::AtomicRmw(..) | Op::AtomicCas(_) => Some(1),
         Op::Return | Op::CallSymbol(_) | Op::CallRuntime(_) | Op::CallArgs(_) => Some(0),
         _ => None,
@@ -208,7 +211,7 @@ impl Reload<'_> {
             }
             self.made(inst);
         }
-        // The φ of the successors take the names at the end of this block.
+        // The φ of the successors use the names at the end of this block.
         let Some(&end) = insts.last() else { return Ok(()) };
         let mut targets = self.func.successors(block).to_vec();
         targets.sort_unstable();
@@ -235,10 +238,10 @@ impl Reload<'_> {
         }
     }
 
-    /// The name of a value, which `user` takes, in the present stretch, in front of `inst`.
+    /// The name of a value operand of `user` in the current stretch, defined before `inst`.
     fn name(&mut self, value: Value, inst: Inst, user: Inst) -> Result<Value, Error> {
         let fault = Error::Moving { inst: user };
-        // From the pointer to the object that it was made of, and back.
+        // From the pointer to the object that it was computed from, and back.
         let mut chain = Vec::new();
         let mut at = value;
         let mut name = loop {
@@ -262,7 +265,7 @@ impl Reload<'_> {
             let Some(made) = self.func.def_inst(link) else { return Err(fault) };
             let mut args = self.func.args(made).to_vec();
             args[0] = name;
-            // The others are numbers, which stay what they are, if they are no addresses.
+            // The other operands are numbers, which do not change unless they are addresses.
             let is_stale = |&v: &Value| self.kind(v) != Kind::Stays && self.names[v].0 != self.stretch;
             if args[1..].iter().any(is_stale) {
                 return Err(fault);
@@ -291,7 +294,7 @@ impl Reload<'_> {
         name
     }
 
-    /// Stores each object that has a slot, where it is made.
+    /// Stores each object that has a slot at its definition.
     fn store(&mut self) {
         for object in std::mem::take(&mut self.stored) {
             let made = self.func.def_inst(object);
@@ -300,7 +303,7 @@ impl Reload<'_> {
                 Some(inst) => self.func.inst_block(inst).and_then(|b| first_insertion_point(self.func, b)),
                 None => self.func.blocks().next().and_then(|entry| first_insertion_point(self.func, entry)),
             };
-            // An allocation is no terminator, so an instruction follows it.
+            // An allocation is not a terminator, so an instruction follows it.
             let (Some(slot), Some(behind)) = (self.slots[object].expand(), behind) else { continue };
             let mut at = Cursor::new(self.func);
             at.before(behind);
@@ -310,5 +313,5 @@ impl Reload<'_> {
     }
 }
 
-/// How a tracked slot is accessed.
+/// The access to a tracked slot.
 const ACCESS: Access = Access { offset: 0, region: Region::Slot, align_log2: 3 };

@@ -1,12 +1,14 @@
-//! Slots: the place of each root's store, and its word of the frame.
+//! Slots: where each root is stored, and in which word of the frame.
 //!
-//! A root that needs a slot becomes one or more *variables*: a single store that dominates the safepoints it serves.
-//! A variable lives from its store to the last of them, in a program in SSA form; so the interference graph
-//! is chordal, and giving each variable the lowest free word in the order of the dominator tree uses as few words as
-//! the largest number of variables that live at once (Hack, Grund, Goos: "Register Allocation for Programs in SSA-Form", 2006).
+//! A root that needs a slot becomes one or more *variables*: a single store that dominates the safepoints it
+//! serves. As in SSA form, a variable is live from its store to the last of them; so the interference graph
+//! is chordal, and assigning each variable the lowest free word in dominator-tree order uses no more words
+//! than the maximum number of variables that are live at once (Hack, Grund, Goos: "Register Allocation for
+//! Programs in SSA-Form", 2006).
 //!
-//! **Place of the store.** In the nearest block that dominates all safepoints of the variable, before the first of them
-//! if one is there, otherwise at its end; out of every loop in which the root is not defined.
+//! **Position of the store.** In the nearest block that dominates all safepoints of the variable, before the
+//! first of them if the block has one, otherwise at its end; outside every loop in which the root is not
+//! defined.
 //!
 //! ```text
 //!   1 ─ %1 = alloc(…)             1 ─ %1 = alloc(…)
@@ -15,16 +17,18 @@
 //!       goto #2 if … else #3      2 ┄ invoke f()
 //! ```
 //!
-//! **Safepoints of a variable.** All of the root's except those in [doomed](crate::flow) blocks; among the doomed, all below one
-//! highest doomed dominator. An error path then stores its own roots and the normal path stores nothing for it.
+//! **Safepoints of a variable.** All safepoints of the root except in [doomed](crate::flow) blocks; for
+//! doomed blocks, all safepoints below one highest doomed dominator. An error path then stores its own roots
+//! and the normal path stores nothing for it.
 //!
-//! **Coarse.** A function whose live sets are too large for that (see [`needs`](crate::needs)) has a variable for each root that is
-//! not always rooted, in its own word, stored at the root's definition. The frame is linked at the entry, and a word keeps
-//! its object to the end. Where all objects live to the end of the function, that is optimal.
+//! **Coarse.** A function whose live sets are too large for that (see [`needs`](crate::needs)) has a variable
+//! for each root that is not always rooted, in its own word, stored at the root's definition. The frame is
+//! linked at the entry, and a word keeps its object alive to the end. Where all objects are live to the end
+//! of the function, that is optimal.
 //!
-//! Invariant: between a variable's store and its last safepoint nothing else is stored into its word.
-//! Cost: the size of the variables' live ranges. Not done: a root that only some returning paths need is stored where the paths
-//! part.
+//! Invariant: between a variable's store and its last safepoint, its word is not overwritten. Cost: the size
+//! of the variables' live ranges. Not done: a root that only some returning paths need is stored before the
+//! paths diverge.
 
 use crate::bases::{Bases, Root};
 use crate::flow::Flow;
@@ -36,7 +40,7 @@ use brolga_ir::cursor::first_insertion_point;
 use brolga_ir::{Block, Func, Inst, Op};
 use cranelift_entity::SecondaryMap;
 
-/// A store of a root into a word of the frame, in front of an instruction.
+/// A store of a root into a word of the frame, before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Store {
     pub(crate) root: Root,
@@ -45,22 +49,22 @@ pub(crate) struct Store {
     pub(crate) word: u32,
 }
 
-/// All stores, and how many words they need.
+/// All stores, and the number of words that they need.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// By variable.
     pub(crate) stores: Vec<Store>,
     pub(crate) words: u32,
-    /// Where variables live.
+    /// The live ranges of the variables.
     pub(crate) ranges: Ranges,
-    /// By block: what happens in it, in order.
+    /// By block: its events, in order.
     pub(crate) events: SecondaryMap<Block, Vec<(u32, Event)>>,
     /// Positions of instructions in their blocks.
     position: SecondaryMap<Inst, u32>,
 }
 
-/// Something that happens to a variable in a block, in front of an instruction (`Begin`) or behind it (`End`, which is the end of
-/// its life on this way).
+/// The beginning of a variable's life before an instruction (`Begin`), or its end after an instruction
+/// (`End`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Event {
     Begin(u32),
@@ -68,7 +72,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Whether it happens in front of the instruction.
+    /// Whether it happens before the instruction.
     pub(crate) fn is_begin(self) -> bool {
         matches!(self, Event::Begin(_))
     }
@@ -91,7 +95,7 @@ impl Slots {
         slots
     }
 
-    /// A word for each root that may need one.
+    /// A separate word for each root that may need one.
     pub(crate) fn coarse(
         func: &Func,
         bases: &Bases,
@@ -106,7 +110,7 @@ impl Slots {
                 Some(inst) => func.next_inst(inst),
                 None => first_insertion_point(func, block),
             };
-            // An allocation is no terminator, so an instruction follows it.
+            // An allocation is not a terminator, so an instruction follows it.
             if let (Some(before), false) = (behind, refinements.is_always_rooted(root)) {
                 slots.stores.push(Store { root, block, before, word: slots.words });
                 slots.words += 1;
@@ -115,7 +119,7 @@ impl Slots {
         slots
     }
 
-    /// Chooses stores and words. Words below `reserved` are taken.
+    /// Chooses stores and words. Words below `reserved` are already assigned.
     pub(crate) fn compute(
         func: &Func,
         bases: &Bases,
@@ -128,7 +132,8 @@ impl Slots {
         let mut slots = Slots::new(func, flow, reserved);
         for root in 0..needs.of.len() {
             let list = &mut needs.of[root];
-            // One variable for each doom, and one for what may return. The sort keeps the order of the tree.
+            // One variable for each doomed region, and one for the blocks that may return. The sort keeps the
+            // order of the tree.
             list.sort_by_key(|need| flow.doom(need.block));
             let home = bases.roots[root].1;
             for served in list.chunk_by(|a, b| flow.doom(a.block) == flow.doom(b.block)) {
@@ -139,7 +144,7 @@ impl Slots {
                 slots.events[block].push((position, Event::Begin(variable)));
                 slots.ranges.add(flow, variable, block, served.iter().map(|need| Use::In(need.block)));
                 for need in served {
-                    // Variables come in ascending order.
+                    // Variables are numbered in ascending order.
                     if slots.ranges.live_out(need.block).last() != Some(&variable) {
                         let last = slots.position[need.last];
                         slots.events[need.block].push((last, Event::End(variable)));
@@ -185,15 +190,15 @@ impl Slots {
     }
 }
 
-/// Which words are taken. The lowest free one is found by two levels of bits: one for each word, one for each 64 words that are
-/// all taken.
+/// The words in use. The lowest free one is found through two levels of bits: one bit for each word, and one
+/// for each group of 64 words that are all in use.
 #[derive(Default)]
 struct Words {
     taken: Vec<u64>,
     full: Vec<u64>,
-    /// The words taken since the last clearing.
+    /// The words used since the last clearing.
     touched: Vec<u32>,
-    /// The first word behind all that were ever taken.
+    /// The first word after all that were ever used.
     count: u32,
 }
 
@@ -233,7 +238,7 @@ impl Words {
     }
 }
 
-/// Where the store for these safepoints goes: a block, and the instruction in front of which.
+/// The position of the store for these safepoints: a block, and the instruction that it precedes.
 fn store_point(
     func: &Func,
     served: &[Need],
@@ -254,7 +259,7 @@ fn store_point(
     Some((block, before))
 }
 
-/// The header of the outermost loop around this one in which `home` does not stand.
+/// The header of the outermost loop around this one that does not contain `home`.
 fn outermost(loops: &Loops, around: brolga_ir::analysis::Loop, home: Block) -> Block {
     let parents = std::iter::successors(Some(around), |&l| loops.parent(l));
     let last = parents.take_while(|&l| !loops.contains(l, home)).last();

@@ -8,15 +8,17 @@
 //!                              store(%1, 0) …                         unless the following code writes the word
 //! ```
 //!
-//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so another root of the object, in a callee for example, does
-//! no harm. The frame keeps the referents of the object alive: the words of its references are on the list of each safepoint, as those of
-//! tracked slots are. A linked frame has no room for words that are not references, such as a tag; there an object
-//! with references is made on the heap, as `alloc` does, and so is one that is aligned beyond a word.
+//! To the collector the object is a permanent one: it neither frees nor moves nor scans it, so rooting the
+//! object elsewhere, in a callee for example, does no harm. The frame keeps the referents of the object
+//! alive: the words of its references are in the list of each safepoint, like the words of tracked slots. A
+//! linked frame has no room for words that are not references, such as a tag, so an object with references is
+//! allocated on the heap there, as by `alloc`; and so is one whose alignment exceeds a word.
 //!
-//! Barriers on stores into the object are removed. If it is one of several operands of a φ, its tag says that it is not old.
+//! Barriers on stores into the object are removed. If it is one of several operands of a φ, its tag says that
+//! it is not old.
 //!
-//! This step runs first: afterwards placement only has to handle the slots. Cost: linear, except for the
-//! search of stores after an object (`fresh`).
+//! This step runs first, so the rest of placement only has to handle the slots. Cost: linear, except for the
+//! search for stores after an object (`fresh`).
 
 use crate::fresh;
 use crate::{Lowering, Options};
@@ -28,19 +30,19 @@ use brolga_ir::op::{Access, Region};
 use brolga_ir::{Const, Context, Func, Inst, Op, Slot, Type, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
 
-/// The slots that have objects in them: the bytes in front of each reference.
+/// The slots that contain objects: the byte offset of each reference.
 #[derive(Debug, Default)]
 pub(crate) struct StackObjects {
     references: SecondaryMap<Slot, Option<Vec<u32>>>,
 }
 
 impl StackObjects {
-    /// Whether the slot has to lie in the frame.
+    /// Whether the slot has to be in the frame.
     pub(crate) fn is_in_frame(&self, slot: Slot) -> bool {
         self.references[slot].as_ref().is_some_and(|offsets| !offsets.is_empty())
     }
 
-    /// Whether there is an object in the slot.
+    /// Whether the slot contains an object.
     pub(crate) fn has(&self, slot: Slot) -> bool {
         self.references[slot].is_some()
     }
@@ -51,8 +53,8 @@ impl StackObjects {
     }
 }
 
-/// Whether what becomes of the objects of the stack would be wrong with other options: another heap, or a linked frame where they hold
-/// references.
+/// Whether the lowering of stack objects depends on these options: the heap, and for objects with references
+/// whether the frame is linked.
 pub(crate) fn is_for_options(func: &Func, cx: &Context, options: &Options) -> bool {
     let has_references = |ty| cx.types.layout(ty).is_ok_and(|layout| !layout.is_bits());
     let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
@@ -64,7 +66,7 @@ pub(crate) fn is_for_options(func: &Func, cx: &Context, options: &Options) -> bo
     })
 }
 
-/// Gives every object of the stack its slot.
+/// Assigns a slot to every object on the stack.
 pub(crate) fn place(func: &mut Func, cx: &Context, options: &Options) -> StackObjects {
     let mut objects = StackObjects::default();
     let insts = |func: &Func, wanted: fn(Op) -> bool| -> Vec<Inst> {

@@ -6,7 +6,8 @@
 //!         end of `words` …    roots (`slots`)
 //! ```
 //!
-//! A tracked slot and the references of an object on the stack are roots from the entry of the function to its end. Cost: linear.
+//! Tracked slots and the references of objects on the stack are roots from the function's entry to its end.
+//! Cost: linear.
 
 use std::ops::Range;
 
@@ -18,14 +19,14 @@ use crate::stack::StackObjects;
 /// The frame words of stack slots.
 #[derive(Debug, Default)]
 pub(crate) struct TrackedSlots {
-    /// The first word of each.
+    /// The first word of each slot.
     pub(crate) word: SecondaryMap<Slot, Option<u32>>,
-    /// The words that hold references, which are roots from the entry to the end.
+    /// The words that hold references; they are roots from the entry to the end.
     pub(crate) kept: Vec<u32>,
 }
 
 impl TrackedSlots {
-    /// Assigns words from `first` on to a slot and gives their number.
+    /// Assigns words from `first` on to a slot and returns their number.
     fn assign(&mut self, func: &Func, objects: &StackObjects, slot: Slot, first: u32) -> u32 {
         self.word[slot] = Some(first);
         if func.slot(slot).tracked {
@@ -43,7 +44,7 @@ pub(crate) struct Reserved {
     pub(crate) uses: Vec<(Block, Inst, u32)>,
     /// The words of stack slots.
     pub(crate) slots: TrackedSlots,
-    /// The words of stack slots as a range; argument words lie before it.
+    /// The words of stack slots; argument words precede them.
     pub(crate) words: Range<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! A pair of fences for a frequent and a rare side.
+//! A pair of fences, for a frequent side and a rare side.
 //!
 //! ```text
 //!   frequent            rare
@@ -7,24 +7,28 @@
 //!   load b              load a          at least one of the loads sees the other side's store
 //! ```
 //!
-//! With two full fences each side pays for the order of its store and its load, a thread that enters compiled code at each call from Rust. Linux executes
-//! a fence on every running thread of the process on demand (`membarrier`). With such a call on the rare side,
-//! the frequent side only keeps the compiler from reordering.
+//! With two full fences each side pays for ordering its store before its load, and the frequent side is a
+//! thread that enters compiled code at each call from Rust. Linux executes a fence on every running thread of
+//! the process on demand (`membarrier`). With such a call on the rare side, the frequent side only has to
+//! keep the compiler from reordering.
 //!
-//! Why the asymmetric form suffices: the call acts as a full fence at some point of the frequent thread's execution. If the point lies before
-//! `store a`, `load b` follows it and sees `store b`. If it lies after `store a`, the rare side's `load a` sees that store.
+//! Why the asymmetric form suffices: the call acts as a full fence at some point in the frequent thread's
+//! execution. If the point is before `store a`, `load b` follows it and sees `store b`. If it is after
+//! `store a`, the rare side's `load a` sees that store.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | F1 | light, asymmetric | compiler fence, SeqCst | F2 | the compiler moves the load in front of the store, and neither side sees the other |
+//! | F1 | light, asymmetric | compiler fence, SeqCst | F2 | the compiler moves the load before the store, and neither side sees the other |
 //! | F2 | heavy, asymmetric | the system's barrier on all threads | F1 | the processor does the same |
-//! | F3 | light, symmetric | SeqCst | F4 | as F2 |
-//! | F4 | heavy, symmetric | SeqCst | F3 | as F2 |
+//! | F3 | light, symmetric | SeqCst | F4 | like F2 |
+//! | F4 | heavy, symmetric | SeqCst | F3 | like F2 |
 //!
-//! **Models.** `loom` has no barrier on other threads. Models use [`Fences::symmetric`], where each `light` is a full fence of its own; the
-//! barrier gives at least the order that models check, because it is a full fence on every thread between two of its instructions.
+//! **Models.** `loom` has no barrier on other threads. Models use [`Fences::symmetric`], where each `light`
+//! is a full fence itself; the barrier is at least as strong as what models check, because it is a full fence
+//! on every thread between two of its instructions.
 //!
-//! Cost of `heavy` by `membarrier`: a system call, and an interrupt for each processor that runs another thread of the process.
+//! Cost of `heavy` with `membarrier`: a system call, and an interrupt on each processor that runs another
+//! thread of the process.
 
 use std::fmt;
 use std::sync::atomic::compiler_fence;
@@ -50,8 +54,8 @@ impl Fences {
         Fences { barrier: None }
     }
 
-    /// The rare side calls `barrier`, which must execute a full fence on each running thread of the process before it returns, the
-    /// caller included.
+    /// The rare side calls `barrier`, which must execute a full fence on each running thread of the process,
+    /// including the caller, before it returns.
     #[must_use]
     pub const fn asymmetric(barrier: fn()) -> Fences {
         Fences { barrier: Some(barrier) }

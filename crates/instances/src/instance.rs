@@ -1,45 +1,49 @@
-//! Code instances: the code of a function, each instance for the worlds in which it is valid.
+//! Code instances: the compiled forms of a function, each valid in a range of worlds.
 //!
 //! ```text
 //!   instances  [worlds 0..6: ready a] [7..8: ready b] [9..: lazy]         a call in world 8 reaches b
-//!   word ──► selector 9 ──► selector 7                                    one instance: word ──► its code, or the stub
+//!   word ──► selector 9 ──► selector 7                                    a single instance: word ──► its code, or the stub
 //!
-//!          first call, serves by interpreting      code is made
+//!          first call, interpreted                  code is made
 //!   Lazy, Interpreted ─────────────────────────────────────────► Ready ──► Ready, better code
 //!       ▲        word = stub                                       │       word = code
 //!       └──────────────── replaced, or discarded ◄─────────────────┘
 //!   Closed: word = stub; calls throw
 //! ```
 //!
-//! A function has one word that calls go through ([`InvokePointer`]), from its definition to its end. It selects from a list of code instances.
-//! A redefinition adds one that is valid from the next world on. The instance before is *superseded*: threads in older worlds still call it.
-//! It leaves the list when no thread can be in one of its worlds ([`Instances::settle`]), and then the word leads directly to the remaining one.
+//! A function has one word that calls go through ([`InvokePointer`]), from its definition to its end. It
+//! selects from a list of code instances. A redefinition adds an instance that is valid from the next world
+//! on. The previous instance is *superseded*: threads in older worlds still call it. It is removed from the
+//! list when no thread can be in one of its worlds ([`Instances::settle`]); the word then leads directly to
+//! the remaining one.
 //!
 //! Only the newest instance counts calls, is promoted to the next tier, is interpreted and may be discarded.
 //!
-//! Everything here is data under the lock of the function's owner; only [`Instances::lead`] writes words that other threads read without it.
-//! The owner defines the parts of an instance ([`Parts`]): this crate handles addresses and worlds.
+//! All data here is guarded by the lock of the function's owner; only [`Instances::lead`] writes words that
+//! other threads read without it. The owner defines the parts of an instance ([`Parts`]): this crate handles
+//! addresses and worlds.
 //!
-//! Invariants: V1, the list is never empty, and its worlds ascend without overlap; V2, there is one selector between each instance and the next,
-//! older ones first; V3, the words agree with the list whenever the owner's lock is free; V4, the thread that takes an instance out of the list drops it
-//! without the lock, because its parts are foreign, and retires the former target of a word.
+//! Invariants: V1, the list is never empty, and its worlds ascend without overlap; V2, there is one selector
+//! between each instance and the next, older ones first; V3, the words agree with the list whenever the
+//! owner's lock is free; V4, the thread that removes an instance from the list drops it without the lock,
+//! because its parts are foreign, and retires the former target of a word.
 
 use crate::invoke::InvokePointer;
 use crate::tier::Tier;
 
-/// The parts of the code instances of one kind of function.
+/// The components of the code instances of one kind of function.
 pub trait Parts {
-    /// Makes the code.
+    /// The input from which the code is made.
     type Source;
     /// Serves calls while there is no code.
     type Interpreter;
-    /// The code: its entry, its references, its debug data. A holder keeps it in memory.
+    /// The code: its entry, its references, its debug data. It stays in memory while it is held.
     type Code: Code;
     /// Counters, and the action at their limit.
     type Profile;
-    /// How code is made again that was discarded.
+    /// The information needed to compile discarded code again.
     type Recipe;
-    /// Code between the word and the instances that tells worlds apart.
+    /// Code between the word and the instances that dispatches on the caller's world.
     type Selector: Select;
 }
 
@@ -51,35 +55,34 @@ pub trait Code {
     fn edges(&self) -> impl Iterator<Item = usize>;
 }
 
-/// Lets calls of different worlds go to different code.
+/// Directs calls from different worlds to different code.
 pub trait Select {
-    /// Tells worlds from `since` on from older ones. Before anything leads to it.
+    /// Sets the boundary: worlds from `since` on are the newer ones. Called before anything leads to the
+    /// selector.
     fn begin(self, since: u64) -> Self;
     /// The address that calls go to.
     fn address(&self) -> usize;
-    /// Lets calls go elsewhere, by the rules of [`InvokePointer::store`].
+    /// Changes the targets, following the rules of [`InvokePointer::store`].
     fn lead(&self, newer: usize, older: usize);
 }
 
-/// The target of calls of an instance.
+/// The target of an instance's calls.
 pub enum State<P: Parts> {
-    /// Nothing yet: the first call has the code made.
+    /// No code yet: the first call requests it.
     Lazy(P::Source),
-    /// Tier 0: calls are interpreted, until the code is made.
+    /// Tier 0: calls are interpreted until the code is made.
     Interpreted(P::Source, P::Interpreter),
-    /// Code.
     Ready(P::Code),
-    /// Nothing: calls throw.
+    /// No code: calls throw.
     Closed,
 }
 
 /// The initial content of a new instance.
 pub struct Beginning<P: Parts> {
-    /// Its state.
     pub state: State<P>,
     /// The counters.
     pub profile: P::Profile,
-    /// How its code is made again, if that can be.
+    /// How its code is compiled again, if that is possible.
     pub recipe: Option<P::Recipe>,
 }
 
@@ -91,9 +94,9 @@ pub struct CodeInstance<P: Parts> {
     tier: Tier,
     /// The counters.
     pub profile: P::Profile,
-    /// How the code is made again after it was discarded; `None` if that cannot be.
+    /// How the code is compiled again after it was discarded; `None` if that is impossible.
     pub recipe: Option<P::Recipe>,
-    /// When the code was made, or called through the stub, last.
+    /// When the code was made, or last called through the stub.
     pub last_use: u64,
     /// Whether calls go to the stub although there is code.
     pub rests: bool,
@@ -103,12 +106,12 @@ impl<P: Parts> CodeInstance<P> {
     fn new(number: u64, first: u64, beginning: Beginning<P>) -> CodeInstance<P> {
         let Beginning { state, profile, recipe } = beginning;
         let worlds = (first, u64::MAX);
-        // An instance that is ready from the beginning has no better one to come.
+        // An instance that starts with code is not replaced by a better one.
         let tier = if matches!(state, State::Ready(_)) { Tier::Optimised } else { Tier::Interpreted };
         CodeInstance { number, worlds, state, tier, profile, recipe, last_use: 0, rests: false }
     }
 
-    /// Tells it from all other instances that the function has had.
+    /// Distinguishes it from all other instances that the function has had.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -120,13 +123,12 @@ impl<P: Parts> CodeInstance<P> {
         self.worlds
     }
 
-    /// Its state.
     #[must_use]
     pub fn state(&self) -> &State<P> {
         &self.state
     }
 
-    /// Its tier; none if it is closed.
+    /// Its tier; `None` if it is closed.
     #[must_use]
     pub fn tier(&self) -> Option<Tier> {
         match self.state {
@@ -135,7 +137,6 @@ impl<P: Parts> CodeInstance<P> {
         }
     }
 
-    /// Its code.
     #[must_use]
     pub fn code(&self) -> Option<&P::Code> {
         match &self.state {
@@ -144,7 +145,7 @@ impl<P: Parts> CodeInstance<P> {
         }
     }
 
-    /// The recipe of its code, if there is no code.
+    /// The source of its code, if there is no code yet.
     #[must_use]
     pub fn source(&self) -> Option<&P::Source> {
         match &self.state {
@@ -161,21 +162,21 @@ impl<P: Parts> CodeInstance<P> {
         }
     }
 
-    /// Lets calls go to code, once the words lead there. The previous content is returned, to be dropped without the lock, and retired if it is
-    /// code.
+    /// Replaces the state by code, after which the words have to be led there. Returns the previous state, to
+    /// be dropped without the lock, and retired if it is code.
     #[must_use]
     pub fn publish(&mut self, code: P::Code, tier: Tier, now: u64) -> State<P> {
         (self.tier, self.rests, self.last_use) = (tier, false, now);
         std::mem::replace(&mut self.state, State::Ready(code))
     }
 
-    /// The content of an instance that is taken out.
+    /// The state of a removed instance.
     #[must_use]
     pub fn into_state(self) -> State<P> {
         self.state
     }
 
-    /// Where calls of it go.
+    /// The address for its calls.
     fn entry(&self, stub: usize) -> usize {
         match self.code() {
             Some(code) if !self.rests => code.entry(),
@@ -193,41 +194,40 @@ pub struct Instances<P: Parts> {
 
 /// The outcome of adding an instance.
 pub enum Added<P: Parts> {
-    /// The instance of this number is superseded; it was valid from `first` on.
+    /// The instance with this number is superseded; it was valid from `first` on.
     Superseded {
-        /// Which it is.
+        /// The instance's number.
         number: u64,
         /// Its first world.
         first: u64,
     },
-    /// An instance of the same world was replaced, which no thread has seen, and the selector is not needed.
+    /// An instance of the same world was replaced, which no thread has seen, so the selector is not needed.
     Replaced(Box<CodeInstance<P>>, P::Selector),
 }
 
 impl<P: Parts> Instances<P> {
-    /// One instance, for all worlds.
+    /// A single instance, for all worlds.
     pub fn new(beginning: Beginning<P>) -> Instances<P> {
         Instances { list: vec![CodeInstance::new(0, 0, beginning)], selectors: Vec::new(), next_number: 1 }
     }
 
-    /// The newest instance.
     pub fn newest(&mut self) -> &mut CodeInstance<P> {
         let last = self.list.len() - 1; // V1
         &mut self.list[last]
     }
 
-    /// The instance that a call in a world reaches.
+    /// The instance reached by a call in a world.
     pub fn at(&mut self, world: u64) -> &mut CodeInstance<P> {
         let behind = self.list.partition_point(|instance| instance.worlds.0 <= world);
         &mut self.list[behind.saturating_sub(1)] // V1
     }
 
-    /// The instance of that number, if it is there.
+    /// The instance with this number, if it is in the list.
     pub fn find(&mut self, number: u64) -> Option<&mut CodeInstance<P>> {
         self.list.iter_mut().find(|instance| instance.number == number)
     }
 
-    /// The only instance, if there is one alone.
+    /// The instance, if there is exactly one.
     pub fn only(&mut self) -> Option<&mut CodeInstance<P>> {
         match self.list.as_mut_slice() {
             [only] => Some(only),
@@ -251,7 +251,7 @@ impl<P: Parts> Instances<P> {
         number
     }
 
-    /// Adds an instance that is valid from a world on. It takes the place of one that is valid from the same world on.
+    /// Adds an instance that is valid from a world on. It replaces one that is valid from the same world on.
     pub fn add(&mut self, selector: P::Selector, since: u64, beginning: Beginning<P>) -> Added<P> {
         let number = self.number();
         let newest = self.newest();
@@ -266,26 +266,26 @@ impl<P: Parts> Instances<P> {
         Added::Superseded { number: superseded, first }
     }
 
-    /// Puts one instance in the place of all, for all worlds; the old ones and the selectors come back, to be retired.
+    /// Replaces all instances by one for all worlds; returns the old ones and the selectors, to be retired.
     pub fn replace_all(&mut self, beginning: Beginning<P>) -> (Vec<CodeInstance<P>>, Vec<P::Selector>) {
         let number = self.number();
         let only = vec![CodeInstance::new(number, 0, beginning)];
         (std::mem::replace(&mut self.list, only), std::mem::take(&mut self.selectors))
     }
 
-    /// Takes a superseded instance out, with the selector that is not needed any more.
+    /// Removes a superseded instance, with the selector that is no longer needed.
     pub fn settle(&mut self, number: u64) -> Option<(CodeInstance<P>, P::Selector)> {
         let at = self.list.iter().position(|instance| instance.number == number)?;
         if at + 1 == self.list.len() {
             return None;
         }
         let instance = self.list.remove(at);
-        // The selector that is left between its neighbours begins with the later one: V2.
+        // The selector that remains between its neighbours starts at the later one: V2.
         let selector = self.selectors.remove(at.saturating_sub(1));
         Some((instance, selector))
     }
 
-    /// Lets the words lead where the list says: V3. Calls without code go to the stub.
+    /// Sets the words as the list requires: V3. Calls without code go to the stub.
     pub fn lead(&self, word: &InvokePointer, stub: usize) {
         let mut to = self.list.first().map_or(stub, |oldest| oldest.entry(stub));
         for (instance, selector) in self.list.iter().skip(1).zip(&self.selectors) {

@@ -1,17 +1,17 @@
-//! Code instances: how compiled code is published, replaced under its callers, and freed.
+//! Code instances: how compiled code is published, replaced under concurrent callers, and freed.
 //!
-//! A code instance is one compiled, or compilable, form of a method instance. This crate does not depend on machine code,
-//! memory or types: addresses are words, and sources of code and freed things are type parameters. So its protocols are pure atomics that can be
-//! model-checked, and it builds in a second.
+//! A code instance is one compiled, or compilable, form of a method instance. This crate is independent of
+//! machine code, memory and types: addresses are words, and sources of code and retired items are type
+//! parameters. So its protocols are pure atomics that can be model-checked, and it builds in a second.
 //!
-//! | file, in reading order | what it holds |
+//! | file, in reading order | contents |
 //! |---|---|
-//! | `invoke` | [`InvokePointer`]: the word that calls go through, replaced under its readers |
+//! | `invoke` | [`InvokePointer`]: the word that calls go through, replaced under concurrent readers |
 //! | `tier` | [`Tier`]: how calls are served, and the quality of code |
-//! | `instance` | [`CodeInstance`]: one version of a function, and the list of all for their worlds |
-//! | `fences` | [`Fences`]: the two sides of an order between a store and a load, one of them cheap |
+//! | `instance` | [`CodeInstance`]: one version of a function, and the list of all versions with their worlds |
+//! | `fences` | [`Fences`]: orders a store before a load on two sides, one of them cheap |
 //! | `reclaim` | [`Reclaimer`]: retired code, freed when no thread can be running it |
-//! | `room` | [`Room`]: memory for code when there is none, by evicting other code |
+//! | `room` | [`Room`]: reserves memory for code, evicting other code if there is none |
 
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,26 @@
-//! The protocols in all interleavings that loom finds. Run by
+//! The protocols in all interleavings that loom explores. Run by
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p brolga-instances --lib --release models
 //! ```
 //!
-//! | model | protocol | what would go wrong |
+//! | model | protocol | what would fail |
 //! |---|---|---|
-//! | `a_word_is_replaced_under_its_callers` | `invoke.rs`, with `reclaim.rs` | code runs before it is seen, or after it was freed |
+//! | `a_word_is_replaced_under_its_callers` | `invoke.rs`, with `reclaim.rs` | code runs before it is visible, or after it was freed |
 //! | `a_superseded_instance_is_called_in_its_worlds` | `instance.rs`, with both | a call reaches code of another world, or code that was freed |
 //! | `a_report_lets_go` | reports at safepoints | the same |
 //! | `a_thread_that_stays_lets_go` | reports by others for a thread that stays | the same |
 //! | `a_staying_thread_is_asked_while_its_frames_exist` | the same | the same; others read frames that change |
-//! | `a_thread_short_of_room_finds_room_that_others_free` | `room.rs` | a thread is refused although there will be room |
+//! | `a_thread_short_of_room_finds_room_that_others_free` | `room.rs` | a thread is refused memory although some will be free |
 //!
-//! The models' own words, which stand for the bytes of code:
+//! The models' own words, which represent the bytes of code:
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | M1 | what a protocol must make visible | Relaxed | – | a stronger order would hide that the protocol does not |
-//! | M2 | the newest world, as the run time counts it | SeqCst | – | nothing: it is the order of the run time's rows D1 and D2 |
+//! | M1 | what a protocol must make visible | Relaxed | – | a stronger order would hide a protocol that does not make it visible |
+//! | M2 | the newest world, as the run time counts it | SeqCst | – | nothing: the run time's rows D1 and D2 have this order |
 //!
-//! `tests/weaken.sh` weakens the rows one by one: each time a model must fail.
+//! `tests/weaken.sh` weakens the rows one by one; each time, a model must fail.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -36,13 +36,14 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
 const SLOTS: usize = 6;
 
-/// Code by address.
+/// Code, indexed by address.
 struct Memory([Bytes; SLOTS]);
 
-/// The bytes are touched only, which is enough for loom to find accesses that nothing orders; the state says what they are.
+/// The bytes are only accessed, which lets loom find unordered accesses; the state records whether they are
+/// valid.
 struct Bytes {
     bytes: UnsafeCell<()>,
-    /// 0 until written, 1 while there, 2 when freed.
+    /// 0 before they are written, 1 while valid, 2 after they are freed.
     state: AtomicUsize,
 }
 
@@ -85,7 +86,7 @@ fn model(run: impl Fn() + Send + Sync + 'static) {
     builder.check(run);
 }
 
-/// A word leads to a stub at address 1, then to code at 2, then at 3. Stubs stay.
+/// A word leads to a stub at address 1, then to code at 2, then at 3. Stubs are not freed.
 #[test]
 fn a_word_is_replaced_under_its_callers() {
     model(|| {
@@ -131,7 +132,7 @@ fn a_report_lets_go() {
                 let pin = thread.pin();
                 let code = at(word.load());
                 memory.run(code);
-                // A safepoint in a loop that does not return: the frame lies in what was called.
+                // A safepoint in a loop that does not return: the frame is in the called code.
                 thread.report(|item| *item == code);
                 memory.run(code);
                 memory.run(at(word.load()));
@@ -148,7 +149,7 @@ fn a_report_lets_go() {
     });
 }
 
-/// The parts of the functions of the model. Code is its address.
+/// The parts of the functions in the model. Code is its address.
 enum Model {}
 
 impl Parts for Model {
@@ -199,7 +200,8 @@ enum Gone {
     Code(NonZeroUsize),
 }
 
-/// Code at 1 is superseded by code at 2 in world 2. Each call reaches the code of its world, and the old code goes when no thread is in an older one.
+/// Code at 1 is superseded by code at 2 in world 2. Each call reaches the code of its world, and the old code
+/// is freed when no thread is in an older one.
 #[test]
 fn a_superseded_instance_is_called_in_its_worlds() {
     model(|| {
@@ -272,7 +274,7 @@ fn a_thread_that_stays_lets_go() {
             let (memory, word, thread) = (memory.clone(), word.clone(), reclaimer.participant());
             thread::spawn(move || {
                 let pin = thread.pin();
-                // It waits for something, in no code.
+                // It waits, and has no frames in code.
                 let stay = thread.stay(|_| false);
                 let inner = thread.pin();
                 memory.run(at(word.load()));
@@ -292,7 +294,7 @@ fn a_thread_that_stays_lets_go() {
     });
 }
 
-/// The frame holds the code it lies in, or 0 when it is gone.
+/// The address of the code that the frame is in, or 0 when the frame is gone.
 #[test]
 fn a_staying_thread_is_asked_while_its_frames_exist() {
     model(|| {
@@ -336,12 +338,12 @@ fn a_staying_thread_is_asked_while_its_frames_exist() {
     });
 }
 
-/// Room for one piece of code, as others see it.
+/// Memory for a single piece of code, as other threads see it.
 struct Place {
     room: Room,
-    /// Whether it is taken, and how often it was freed.
+    /// Whether it is in use, and how often it was freed.
     memory: Mutex<(bool, u64)>,
-    /// Whether what takes it can be evicted.
+    /// Whether the code in it can be evicted.
     is_held: Mutex<bool>,
     /// Evicted code that is not free yet.
     retired: Mutex<Option<Moving>>,
@@ -362,7 +364,7 @@ impl Place {
         Evicted::Some
     }
 
-    /// Frees what no thread runs, as any thread may.
+    /// Frees retired code that no thread runs; any thread may do so.
     fn free(&self) {
         let retired = lock(&self.retired).take();
         if retired.is_some() {
@@ -373,7 +375,7 @@ impl Place {
         drop(retired);
     }
 
-    /// Makes code where there is no room, and holds it so that it may be evicted.
+    /// Makes code when memory is full, and holds it so that it can be evicted.
     fn make(&self) -> Result<(), ()> {
         let new = self.room.unmade();
         let wait = || {

@@ -1,39 +1,44 @@
-//! Freeing retired code, when no thread can be running it.
+//! Freeing retired code once no thread can be running it.
 //!
-//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has its own counter, odd inside:
+//! Threads are *inside* while they run compiled code and *outside* otherwise. Each has its own counter, which
+//! is odd inside:
 //!
 //! ```text
 //!   thread       0 ──enter──► 1 ──leave──► 2 ──enter──► 3 …
-//!   retire(x)    notes (thread, counter) of each thread that is inside: it may hold x
+//!   retire(x)    notes (thread, counter) for each thread inside: it may hold x
 //!   collect()    drops notes whose counter has changed; returns each x without notes
 //! ```
 //!
-//! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays inside for long, in
-//! an endless loop, may *report* at a safepoint, or wherever else it is outside of the code, which code its frames lie in; its notes for all other
-//! code are dropped. A thread that *stays*, because it waits for something, leaves that to others: the thread that retires or
-//! collects reports in its place, once for each thing, until it continues or enters again. Both ends are under the lock: it does not find code that was
-//! unlinked before it continues, and no thread reads its frames while it changes them. When it has left such an inner entry and still waits,
-//! its frames are the same as before: it stays again. Entries nest; the outermost counts.
+//! A thread that enters after `x` was unlinked cannot find it, so it is never noted. A thread that stays
+//! inside for long, in an endless loop, may *report* which code its frames are in, at a safepoint or wherever
+//! else it is outside the code; its notes for all other code are dropped. A thread that *stays*, because it
+//! waits for something, lets others report in its place: the thread that retires or collects does so, once
+//! for each item, until the thread continues or enters again. Both ends are under the lock: the staying
+//! thread does not find unlinked code before it continues, and no thread reads its frames while it changes
+//! them. When it has left such an inner entry and is still waiting, its frames are the same as before: it
+//! stays again. Entries nest; the outermost counts.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | R1 | enter: odd counter | Release | R5 | a collector that sees the thread inside again, and not that it left, frees the code that it ran before |
-//! | R2 | enter: light fence before any word that leads to code is read | [`Fences`] | R4 | the thread reads the old word, and retiring does not see that it is inside |
+//! | R1 | enter: odd counter | Release | R5 | a collector sees the new counter without the thread's earlier accesses, and frees the code that it ran before |
+//! | R2 | enter: light fence before reading any word that leads to code | [`Fences`] | R4 | the thread reads the old word, and retiring does not see that it is inside |
 //! | R3 | leave: even counter | Release | R5 | the code is freed while the last instructions of the thread are in it |
-//! | R4 | retire: heavy fence between the store that unlinks and reading the counters, once for a batch | [`Fences`] | R2 | as R2 |
-//! | R5 | retire, collect: a thread's counter | Acquire | R1, R3 | as R1, R3 |
-//! | R6 | own counter; how much waits for this thread | Relaxed | – | nothing: own words, and a hint: the next collection does the work that a leaving thread overlooks |
+//! | R4 | retire: heavy fence between the store that unlinks and reading the counters, once for a batch | [`Fences`] | R2 | like R2 |
+//! | R5 | retire, collect: a thread's counter | Acquire | R1, R3 | like R1, R3 |
+//! | R6 | own counter; the number of items waiting for this thread | Relaxed | – | nothing: own words, and a hint: the next collection does what a leaving thread misses |
 //!
-//! The retiring thread has unlinked the code before: it has stored other addresses to every word that leads there, each with release order.
+//! Before retiring, the thread has unlinked the code: it has stored other addresses to every word that led
+//! there, each with release order.
 //!
-//! Invariants: an item is returned once, by one call; a note never survives its thread's next leave; items are
-//! returned in the order in which they were retired, as far as they are free. Under the lock only the closures of `report`, `stay` and `look`
-//! run as foreign code.
+//! Invariants: an item is returned once, by one call; a note never survives its thread's next leave; free
+//! items are returned in the order in which they were retired. Under the lock the only foreign code that runs
+//! is the closures of `report`, `stay` and `look`.
 //!
-//! Cost: entering is two stores and the light fence; retiring executes the heavy fence once for each batch and visits all threads;
-//! collecting visits all threads, and all notes if anything has changed since the last time: so n things that wait for one thread are not visited n
-//! times. The scheme is quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a counter for each thread instead of a
-//! common epoch, so that one slow thread delays only the code that it may hold.
+//! Cost: entering is two stores and the light fence; retiring executes the heavy fence once per batch and
+//! visits all threads; collecting visits all threads, and visits all notes only if anything has changed since
+//! the last time, so `n` items that wait for one thread are not visited `n` times. The scheme is
+//! quiescent-state-based reclamation (McKenney, Slingwine 1998; Hart et al. 2007), with a counter for each
+//! thread instead of a common epoch, so that one slow thread delays only the code that it may hold.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -42,7 +47,7 @@ use std::sync::Arc;
 use crate::fences::Fences;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
-/// Items that wait to be freed, and the threads that they wait for. See the file's header.
+/// Retired items, and the threads that they wait for. See the file's header.
 pub struct Reclaimer<T> {
     shared: Arc<Shared<T>>,
 }
@@ -74,11 +79,11 @@ struct Shared<T> {
 struct State<T> {
     threads: Vec<Known<T>>,
     items: VecDeque<Item<T>>,
-    /// Whether more may be free than at the last collection, though no counter has changed.
+    /// Whether more items may be free than at the last collection although no counter has changed.
     has_changed: bool,
 }
 
-/// A thread, and what it may know while it stays where it is.
+/// A thread, and its answer while it stays.
 struct Known<T> {
     thread: Arc<Quiescence>,
     /// Its counter at the last collection.
@@ -86,19 +91,19 @@ struct Known<T> {
     stays: Option<Standing<T>>,
 }
 
-/// The answer for a thread that stays, and its number.
+/// The number of a thread's stay, and the closure that tells whether its frames are in an item.
 type Standing<T> = (u64, Box<dyn Fn(&T) -> bool + Send>);
 
-/// The part of a thread that others see, in cache lines of its own.
+/// The part of a thread that other threads read, in its own cache lines.
 #[repr(align(128))]
 struct Quiescence {
     counter: AtomicU64,
-    /// How many things wait for the thread to leave.
+    /// The number of items waiting for the thread to leave.
     awaited: AtomicUsize,
 }
 
 impl Quiescence {
-    /// From now on others see the thread outside. For the thread itself.
+    /// From now on others see the thread as outside. Called by the thread itself.
     #[inline(always)]
     fn end(&self) {
         let counter = self.counter.load(Ordering::Relaxed); // R6
@@ -111,12 +116,12 @@ struct Item<T> {
     known_to: Vec<Knows>,
 }
 
-/// A thread that may know something.
+/// A thread that may hold the item.
 struct Knows {
     thread: Arc<Quiescence>,
-    /// The counter that it had.
+    /// The counter at the time of retiring.
     counter: u64,
-    /// Which stay of the thread was asked, and said so.
+    /// The stay for which the thread's frames were found to be in the item.
     stay: Option<u64>,
 }
 
@@ -130,7 +135,7 @@ impl<T> Item<T> {
             }
             let known = threads.iter().find(|known| Arc::ptr_eq(&known.thread, &knows.thread));
             let Some((number, holds)) = known.and_then(|known| known.stays.as_ref()) else { return true };
-            // Its frames are those that it was asked about.
+            // Within the same stay the frames are unchanged.
             knows.stay.replace(*number) == Some(*number) || holds(what)
         });
         self.known_to.is_empty()
@@ -138,7 +143,7 @@ impl<T> Item<T> {
 }
 
 impl<T> State<T> {
-    /// Whether more may be free than at the last look. The next look sees later changes.
+    /// Whether more items may be free than at the last check. The next check sees later changes.
     fn has_news(&mut self) -> bool {
         let mut has_news = std::mem::take(&mut self.has_changed);
         for known in &mut self.threads {
@@ -150,20 +155,20 @@ impl<T> State<T> {
 }
 
 impl<T> Reclaimer<T> {
-    /// Nothing waits, for no thread. Both sides execute full fences.
+    /// A reclaimer without items or threads. Both sides execute full fences.
     #[must_use]
     pub fn new() -> Reclaimer<T> {
         Reclaimer::with(Fences::symmetric())
     }
 
-    /// As [`Reclaimer::new`], with these fences between threads that enter and those that retire.
+    /// Like [`Reclaimer::new`], with these fences between threads that enter and those that retire.
     #[must_use]
     pub fn with(fences: Fences) -> Reclaimer<T> {
         let state = Mutex::new(State { threads: Vec::new(), items: VecDeque::new(), has_changed: false });
         Reclaimer { shared: Arc::new(Shared { state, fences }) }
     }
 
-    /// A thread that will run code. It is outside.
+    /// A thread that will run code. It starts outside.
     #[must_use]
     pub fn participant(&self) -> Participant<T> {
         let own = Arc::new(Quiescence { counter: AtomicU64::new(0), awaited: AtomicUsize::new(0) });
@@ -180,18 +185,18 @@ impl<T> Reclaimer<T> {
         }
     }
 
-    /// Takes what nothing leads to any more. It is given back by [`Reclaimer::collect`].
+    /// Retires an item that is unlinked. It is returned by [`Reclaimer::collect`].
     pub fn retire(&self, what: T) {
         self.retire_all([what]);
     }
 
-    /// Takes several things at once: cheaper than one by one.
+    /// Retires several items at once, which is cheaper than one by one.
     pub fn retire_all(&self, what: impl IntoIterator<Item = T>) {
         let mut what = what.into_iter().peekable();
         if what.peek().is_none() {
             return;
         }
-        // Collected outside of the lock: the iterator is the caller's code.
+        // Collected before taking the lock: the iterator is the caller's code.
         let what: Vec<T> = what.collect();
         let mut state = lock(&self.shared.state);
         self.shared.fences.heavy(); // R4
@@ -222,12 +227,13 @@ impl<T> Reclaimer<T> {
         self.shared.collect()
     }
 
-    /// Shows what waits, in the order in which it was retired. `show` must not call the reclaimer.
+    /// Passes the waiting items to `show`, in the order in which they were retired. `show` must not call the
+    /// reclaimer.
     pub fn look(&self, show: impl FnMut(&T)) {
         lock(&self.shared.state).items.iter().map(|item| &item.what).for_each(show);
     }
 
-    /// How many things wait.
+    /// The number of waiting items.
     #[must_use]
     pub fn waiting(&self) -> usize {
         lock(&self.shared.state).items.len()
@@ -254,18 +260,19 @@ impl<T> Shared<T> {
     }
 }
 
-/// A thread, as far as freeing code is concerned. Dropping it takes the thread off the list.
+/// A thread registered with the reclaimer. Dropping it removes the thread.
 pub struct Participant<T> {
     shared: Arc<Shared<T>>,
     fences: Fences,
     own: Arc<Quiescence>,
-    /// Entries that are not left.
+    /// The number of entries that have not been left.
     depth: Cell<usize>,
-    /// How many things its frames lay in when it reported last.
+    /// The number of items that its frames were in at its last report.
     held: Cell<usize>,
-    /// Which of its stays stands.
+    /// The stay in effect.
     stands: Cell<Option<u64>>,
-    /// The stays that stand, or will stand when the entries after them are left; by number, the innermost last.
+    /// The stays that are in effect, or will be when the entries after them are left; by number, the
+    /// innermost last.
     staying: RefCell<Vec<u64>>,
     next_stay: Cell<u64>,
 }
@@ -277,7 +284,7 @@ impl<T> std::fmt::Debug for Participant<T> {
 }
 
 impl<T> Participant<T> {
-    /// Enters: what the thread finds from now on stays until the pin is dropped.
+    /// Enters: code that the thread finds from now on is not freed until the pin is dropped.
     #[inline(always)]
     pub fn pin(&self) -> Pin<'_, T> {
         let depth = self.depth.get();
@@ -289,7 +296,8 @@ impl<T> Participant<T> {
         Pin { participant: self, suspended }
     }
 
-    /// As [`Participant::pin`], for a thread that is outside, and without a guard: [`Participant::leave_outermost`] is called when it leaves.
+    /// Like [`Participant::pin`], for a thread that is outside, and without a guard: it must call
+    /// [`Participant::leave_outermost`] to leave.
     #[inline(always)]
     pub fn enter_outermost(&self) {
         debug_assert!(self.depth.get() == 0 && self.stands.get().is_none());
@@ -297,7 +305,7 @@ impl<T> Participant<T> {
         self.begin();
     }
 
-    /// From now on others see the thread inside.
+    /// From now on others see the thread as inside.
     #[inline(always)]
     fn begin(&self) {
         let counter = self.own.counter.load(Ordering::Relaxed); // R6
@@ -305,7 +313,7 @@ impl<T> Participant<T> {
         self.fences.light(); // R2
     }
 
-    /// Leaves what [`Participant::enter_outermost`] entered.
+    /// Leaves the entry of [`Participant::enter_outermost`].
     #[inline(always)]
     pub fn leave_outermost(&self) {
         debug_assert!(self.depth.get() == 1);
@@ -313,8 +321,8 @@ impl<T> Participant<T> {
         self.own.end();
     }
 
-    /// Says, at a safepoint, which of the retired things the thread's frames lie in: it knows of no others. `holds` must not
-    /// call the reclaimer.
+    /// Reports, at a safepoint, which of the retired items the thread's frames are in: it holds no others.
+    /// `holds` must not call the reclaimer.
     pub fn report(&self, mut holds: impl FnMut(&T) -> bool) {
         let mut state = lock(&self.shared.state);
         let State { items, has_changed, .. } = &mut *state;
@@ -334,10 +342,11 @@ impl<T> Participant<T> {
         self.held.set(held);
     }
 
-    /// Leaves it to others to ask `holds`, once about each thing, until the guard is dropped or the thread enters again: it reads no word that
-    /// leads to code before. `holds` must not call the reclaimer. It is called under the lock, by any thread, while the thread stays.
+    /// Lets others call `holds`, once per item, until the guard is dropped or the thread enters again; before
+    /// that the thread must not read any word that leads to code. `holds` must not call the reclaimer. It is
+    /// called under the lock, by any thread, while the thread stays.
     pub fn stay(&self, holds: impl Fn(&T) -> bool + Send + 'static) -> Stay<'_, T> {
-        // One that stands already stands again when this one ends: nothing was entered between them.
+        // An outer stay takes effect again when this one ends: nothing was entered between them.
         let outer = self.go_on();
         let number = self.next_stay.replace(self.next_stay.get() + 1);
         self.staying.borrow_mut().push(number);
@@ -345,7 +354,7 @@ impl<T> Participant<T> {
         Stay { participant: self, number, outer }
     }
 
-    /// From now on others ask.
+    /// From now on others call the closure.
     fn stand(&self, standing: Standing<T>) {
         self.stands.set(Some(standing.0));
         let mut state = lock(&self.shared.state);
@@ -353,7 +362,7 @@ impl<T> Participant<T> {
         state.has_changed |= self.is_awaited();
     }
 
-    /// Lets one stand that was suspended, unless it has ended.
+    /// Puts a suspended stay into effect again, unless it has ended.
     #[cold]
     fn resume(&self, suspended: Option<Standing<T>>) {
         if let Some(suspended) = suspended.filter(|(number, _)| self.staying.borrow().contains(number)) {
@@ -361,7 +370,7 @@ impl<T> Participant<T> {
         }
     }
 
-    /// Items retired from now on are noted for the thread. Returns the answer that others asked.
+    /// Ends the stay in effect: items retired from now on are noted for the thread. Returns the stay.
     fn go_on(&self) -> Option<Standing<T>> {
         self.stands.take()?;
         self.set_stays(&mut lock(&self.shared.state), None)
@@ -372,8 +381,8 @@ impl<T> Participant<T> {
         std::mem::replace(&mut own.stays, standing)
     }
 
-    /// The frames that its entries and stays belong to are gone without having been left, because the thread ends: it is outside, and no guard is
-    /// dropped any more. For the thread itself.
+    /// Called by a thread that ends: the frames of its entries and stays are gone without having been left,
+    /// and no guard is dropped any more. The thread is now outside.
     pub fn leave_all(&self) {
         drop(self.go_on());
         self.staying.borrow_mut().clear();
@@ -382,27 +391,28 @@ impl<T> Participant<T> {
         }
     }
 
-    /// Whether the thread is inside. For the thread itself.
+    /// Whether the thread is inside. Called by the thread itself.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.depth.get() > 0
     }
 
-    /// Whether something waits for this thread to leave or to report. Costs a load.
+    /// Whether an item waits for this thread to leave or to report. Costs a load.
     #[must_use]
     #[inline]
     pub fn is_awaited(&self) -> bool {
         self.own.awaited.load(Ordering::Relaxed) > 0 // R6
     }
 
-    /// How many things wait for this thread to leave or to report, about, and how many of them its frames lay in when it reported last.
-    /// For the thread itself.
+    /// The approximate number of items waiting for this thread to leave or to report, and how many of them
+    /// its frames were in at its last report. Called by the thread itself.
     #[must_use]
     pub fn awaited(&self) -> (usize, usize) {
         (self.own.awaited.load(Ordering::Relaxed), self.held.get()) // R6
     }
 
-    /// The items that are free now, if some waited for this thread; for threads that have just left. The caller drops them.
+    /// The items that are free now, if some waited for this thread; for threads that have just left. The
+    /// caller drops them.
     #[must_use = "what is given back is freed by dropping it"]
     pub fn collect_if_awaited(&self) -> Vec<T> {
         if self.depth.get() > 0 || !self.is_awaited() {
@@ -423,12 +433,12 @@ impl<T> Drop for Participant<T> {
     }
 }
 
-/// A thread that stays. Dropping it, the thread continues.
+/// A stay of a thread. Dropping it lets the thread continue.
 #[must_use = "the thread continues when it is dropped"]
 pub struct Stay<'p, T> {
     participant: &'p Participant<T>,
     number: u64,
-    /// The one that it stands in for.
+    /// The outer stay that it suspends.
     outer: Option<Standing<T>>,
 }
 
@@ -444,11 +454,11 @@ impl<T> Drop for Stay<'_, T> {
     }
 }
 
-/// A thread that is inside. Dropping the outermost one is leaving.
+/// An entry of a thread. Dropping the outermost one leaves.
 #[must_use = "the thread leaves when the pin is dropped"]
 pub struct Pin<'p, T> {
     participant: &'p Participant<T>,
-    /// The answer that stood when it was entered.
+    /// The stay that was in effect at the entry.
     suspended: Option<Standing<T>>,
 }
 
@@ -602,7 +612,7 @@ mod tests {
         for _ in 0..2 {
             let inner = thread.pin();
             reclaimer.retire_all([1, 2]);
-            // It waits for something in there, too, and what it calls for that has found one of them.
+            // It waits inside, too, and its callee has found one of the items.
             let within = thread.stay(|item| *item <= 2);
             let innermost = thread.pin();
             reclaimer.retire(3);
@@ -617,7 +627,7 @@ mod tests {
             reclaimer.retire_all([2, 5]);
             assert_eq!(reclaimer.collect(), [5], "nothing is found while it waits");
         }
-        // One in the place of another, and then that again.
+        // One stay in place of another, and then the first again.
         let within = thread.stay(|_| false);
         assert_eq!(reclaimer.collect(), [2, 2, 2, 2]);
         drop(within);

@@ -1,29 +1,32 @@
-//! Reserves code memory, evicting code if there is none.
+//! Reserves code memory, evicting code if none is free.
 //!
 //! ```text
 //!   code:              new ──► held ──► being evicted ──► retired ──► being freed ──► free
 //!   counted as moving  ░░░              ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
 //! ```
 //!
-//! Only held code can be evicted. When several threads are short of memory, each may find that the others are evicting all that there
-//! was, or have made code that is held a moment later: nothing is left to evict, nothing is free yet, and yet memory becomes free
-//! soon. So code that is not held is *moving*, and an evictor that finds nothing to evict checks whether anything moves.
+//! Only held code can be evicted. When several threads are short of memory, each may find that the others are
+//! evicting all the code there was, or have made code that will be held a moment later: there is nothing left
+//! to evict and nothing is free yet, although memory becomes free soon. So code that is not held counts as
+//! *moving*, and an evictor that finds nothing to evict checks whether anything is moving.
 //!
-//! **No code is missed.** Code moves from left to right, and a thread that is short looks from left to right: it tries to reserve, then looks at
-//! held code, then checks whether anything moves, then whether anything has arrived since before the attempt. Code is counted before it
-//! leaves the place to its left, and until it has reached the place to its right. So code that has left each place before the thread looks there
-//! is seen in a later one, and an error means that owners hold all code that the thread saw and do not release it.
+//! **No code is missed.** Code moves from left to right, and a thread that is short of memory also looks from
+//! left to right: it tries to reserve, then looks for held code, then checks whether anything is moving, then
+//! whether anything has arrived since before the attempt. Code is counted before it leaves a state and until
+//! it has reached the next one. So code that has left each state before the thread looks there is seen in a
+//! later one, and an error means that owners hold all code that the thread saw and do not release it.
 //!
 //! | code | counts as moving |
 //! |---|---|
 //! | new | from before its memory is reserved until it is held, except while its reservation waits |
-//! | evicted | from before it leaves its holder until it is retired |
+//! | evicted | from before its holder releases it until it is retired |
 //! | retired | until it is freed |
 //!
-//! **Limits.** Moving code may take long: a thread may stay in retired code, or wait for a thread that is short itself. So the
-//! caller of [`Room::reserve`] bounds the wait, and more code is evicted at times meanwhile.
+//! **Limits.** Code may be moving for long: a thread may stay in retired code, or wait for a thread that is
+//! short itself. So the caller of [`Room::reserve`] bounds the wait, and more code is evicted from time to
+//! time meanwhile.
 //!
-//! Cost: two additions under a lock for each code that is made and each that is retired.
+//! Cost: two additions under a lock for each piece of code that is made and each that is retired.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,11 +42,11 @@ pub struct Room {
 #[derive(Default)]
 struct State {
     moving: usize,
-    /// How often code has come to be held, or free.
+    /// How often code became held or free.
     arrived: u64,
 }
 
-/// Code that moves. It has arrived when this is dropped.
+/// Moving code. It has arrived when this is dropped.
 #[must_use = "code has arrived when this is dropped"]
 pub struct Moving {
     room: Room,
@@ -52,9 +55,9 @@ pub struct Moving {
 
 /// The outcome of an attempt to reserve memory.
 pub enum Attempt<T, E> {
-    /// It was reserved.
+    /// The memory was reserved.
     Made(T),
-    /// There was not enough.
+    /// There was not enough memory.
     Short(E),
     /// It failed for another reason.
     Failed(E),
@@ -65,7 +68,7 @@ pub enum Attempt<T, E> {
 pub enum Evicted {
     /// Code was evicted.
     Some,
-    /// No code could be evicted, but some can be soon.
+    /// No code could be evicted, but some soon can be.
     Soon,
     /// No code could be evicted.
     Nothing,
@@ -79,7 +82,7 @@ impl std::fmt::Debug for Room {
 }
 
 impl Room {
-    /// Nothing moves.
+    /// Nothing is moving.
     #[must_use]
     pub fn new() -> Room {
         Room::default()
@@ -91,12 +94,12 @@ impl Room {
         Moving { room: self.clone(), counted: Cell::new(true) }
     }
 
-    /// Code that is about to be made, counted from the reservation of its memory on ([`Room::reserve`]).
+    /// Code about to be made, counted from the reservation of its memory on ([`Room::reserve`]).
     pub fn unmade(&self) -> Moving {
         Moving { room: self.clone(), counted: Cell::new(false) }
     }
 
-    /// Whether anything moves.
+    /// Whether anything is moving.
     #[must_use]
     pub fn is_moving(&self) -> bool {
         lock(&self.shared).moving > 0
@@ -106,12 +109,13 @@ impl Room {
         lock(&self.shared).arrived
     }
 
-    /// Reserves memory by `attempt`, and evicts code as long as there is not enough. `new` counts the code that is made
-    /// ([`Room::unmade`]). `evict` evicts held code; it must not evict code endlessly. `wait` waits a while, or returns false when the
-    /// caller has waited long enough. `freed` counts all freed code, whether it was counted as moving or not.
+    /// Reserves memory with `attempt`, and evicts code for as long as there is not enough. `new` counts the
+    /// code to be made ([`Room::unmade`]). `evict` evicts held code; it must not evict code endlessly. `wait`
+    /// waits a while, or returns false when the caller has waited long enough. `freed` is the number of times
+    /// that code was freed, whether it was counted as moving or not.
     ///
     /// # Errors
-    /// That of the last attempt.
+    /// The error of the last attempt.
     pub fn reserve<T, E>(
         &self,
         new: &Moving,
@@ -151,7 +155,7 @@ impl Room {
         }
     }
 
-    /// Evicts held code by `evict`, and counts it as moving meanwhile.
+    /// Evicts held code with `evict`, counting it as moving meanwhile.
     pub fn evict(&self, evict: impl FnOnce() -> Evicted) -> Evicted {
         let moving = self.moving();
         let evicted = evict();
@@ -191,7 +195,7 @@ impl Drop for Moving {
 mod tests {
     use super::*;
 
-    /// The actions of other threads while one evicts; how often it waited.
+    /// Evicts while other threads act; also returns how often it waited.
     fn short(others: &mut dyn FnMut(&Room, &Cell<bool>) -> Evicted) -> (Result<(), ()>, u32) {
         let (room, is_free, waits) = (Room::new(), Cell::new(false), Cell::new(0));
         let attempt = || if is_free.get() { Attempt::Made(()) } else { Attempt::Short(()) };
@@ -244,7 +248,7 @@ mod tests {
         let mut others = |room: &Room, is_free: &Cell<bool>| {
             looks += 1;
             if looks == 1 {
-                // Somebody has made something, which can be evicted from now on.
+                // Another thread has made code, which can be evicted from now on.
                 drop(room.moving());
                 return Evicted::Nothing;
             }
@@ -258,7 +262,7 @@ mod tests {
     fn where_nothing_moves_there_is_an_error_at_once_and_hope_has_an_end() {
         assert_eq!(short(&mut |_, _| Evicted::Nothing), (Err(()), 0));
         assert_eq!(short(&mut |_, _| Evicted::Soon), (Err(()), 10));
-        // Others keep what they hold.
+        // The others keep their code.
         let (room, waits) = (Room::new(), Cell::new(0));
         let held_up = room.moving();
         let wait = || {

@@ -1,6 +1,6 @@
 //! Locks and atomics: the standard library's, or loom's in models.
 //!
-//! User code never poisons a lock: none runs while one is held.
+//! User code never poisons a lock, because none runs while one is held.
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{

@@ -1,19 +1,19 @@
 //! The tiers of a function: how its calls are served, and the quality of its code.
 
-/// A tier. They ascend.
+/// A tier. Tiers are ordered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Tier {
-    /// Tier 0: there is no code. A call is interpreted, or compiles the function.
+    /// Tier 0: there is no code. A call is interpreted, or triggers compilation.
     #[default]
     Interpreted,
-    /// Tier 1: code that is soon there, and counts what it does if it is to be replaced.
+    /// Tier 1: code that is compiled quickly, and counts its calls if it is to be replaced.
     Baseline,
-    /// Tier 2: the best code, by all passes of the level.
+    /// Tier 2: the best code, from all passes of the level.
     Optimised,
 }
 
 impl Tier {
-    /// All of them, the lowest first.
+    /// All tiers, the lowest first.
     pub const ALL: [Tier; 3] = [Tier::Interpreted, Tier::Baseline, Tier::Optimised];
 
     /// Its number, from 0.

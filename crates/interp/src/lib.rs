@@ -1,6 +1,7 @@
 //! The reference interpreter of the IR: the oracle of all tests.
 //!
-//! A crate of its own, so that it shares no code with lowering and code generation, which it checks. Its parts are listed in `interp/mod.rs`.
+//! A separate crate, so that it shares no code with lowering and code generation, which it checks.
+//! `interp/mod.rs` lists its parts.
 #![forbid(unsafe_code)]
 
 mod interp;

@@ -1,11 +1,12 @@
-//! Ids of other functions, modules and contexts, given to everything in this crate that takes an id.
+//! Foreign ids, of other functions, modules and contexts, passed to everything in this crate that takes an
+//! id.
 //!
-//! | given to | what happens |
+//! | passed to | result |
 //! |---|---|
 //! | a module, the builder, the interpreter | `None` or an error |
-//! | a context | a type reads as `Union{}`, a name as `?`, and no type is made of them |
+//! | a context | a type reads as `Union{}`, a name as `?`, and no type can be made from them |
 //! | the verifier | `structure-id` |
-//! | a function | a panic, as of a slice, and nothing has changed |
+//! | a function | a panic, like a slice's, without any change |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -40,7 +41,7 @@ fn twice(cx: &Context) -> Func {
     b.finish().unwrap()
 }
 
-/// A type and a name of a context that has more of them.
+/// A type and a name from a larger context.
 fn of_another_context() -> (Type, Name) {
     let other = Context::new();
     for n in 0..5_000 {
@@ -169,10 +170,10 @@ fn the_builder_refuses_ids_of_others() {
     }
 }
 
-/// Does something to a function with a statement of it and a foreign number.
+/// Applies a change to a function with one of its statements and a foreign number.
 type Change = dyn Fn(&mut Func, Inst, u32);
 
-/// A change of a function, after which it names something that is not there.
+/// A change after which a function names something that does not exist.
 struct Breakage {
     what: &'static str,
     change: Box<Change>,
@@ -256,7 +257,7 @@ fn the_verifier_reports_everything_that_is_not_there() {
             change(&mut func, inst, number);
             let found = verify_func(&cx, &func).expect_err(what);
             assert!(found.iter().any(|violation| violation.code() == "structure-id"), "{what}: {found:?}");
-            // Alone the statement may be right.
+            // On its own the statement may be valid.
             let _ = verify_inst(&cx, &func, inst);
             let mut module = Module::new(cx.clone());
             module.add_func(func).unwrap();
@@ -295,7 +296,7 @@ fn globals_of_another_context_are_reported() {
     }
 }
 
-/// Everything that a function does with an id that is given.
+/// Everything that can be done to a function with an id.
 type Act = fn(&mut Func, u32);
 
 #[test]
@@ -385,7 +386,7 @@ fn a_function_panics_like_a_slice_and_stays_as_it_is() {
             let panicked = catch_unwind(AssertUnwindSafe(|| act(&mut func, number))).is_err();
             assert!(panicked, "{what} of {number} is taken");
             assert_eq!(show_func(&cx, &func).to_string(), before, "{what}");
-            // The cursor makes its instruction before it finds no place for it.
+            // The cursor makes its instruction before it finds no position for it.
             assert_eq!(verify_func(&cx, &func), Ok(()), "{what}");
         }
     }

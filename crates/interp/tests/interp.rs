@@ -95,7 +95,7 @@ impl Build {
         self.inst(Op::Branch, &[condition], &[yes, no], &[]);
     }
 
-    /// An operation without operands, targets and results, whether that is right or not.
+    /// An operation without operands, targets or results, valid or not.
     fn end(&mut self, op: Op) {
         self.inst(op, &[], &[], &[]);
     }
@@ -227,7 +227,7 @@ fn an_edge_that_is_not_listed_is_undefined_until_it_is_used() {
     let four = b.int(4);
     let phi = b.inst(Op::Phi, &[four], &[left], &[Type::INT64]);
     let phi = b.func.result(phi).unwrap();
-    // Handing an undefined value on is no use of it.
+    // Passing an undefined value on is not a use of it.
     let same = b.val(Op::Copy, &[phi], Type::INT64);
     b.ret(same);
     let (module, id) = b.alone();
@@ -337,7 +337,7 @@ fn a_call_pays_for_the_globals_that_it_looks_at() {
         let name = cx.names.intern(&format!("g{n}"));
         module.add_global(Global { name, ty: Type::ANY, init, is_const: false }).unwrap();
     }
-    // Room for some of the strings, and not for all.
+    // Enough for some of the strings, but not all.
     let options = Options { max_heap_bytes: 1 << 12, ..Options::default() };
     let mut small = Interp::new(&module, options, Box::new(SimMemory::default()));
     let last = small.call(id, &[]).unwrap();

@@ -15,7 +15,7 @@ fn unit(text: &str) -> Unit {
     unit
 }
 
-/// Runs all checks of a text, each in a fresh interpreter: how many there are, and a line for each that fails.
+/// Runs all checks of a text, each in a fresh interpreter; returns their number and a line for each failure.
 fn run(name: &str, text: &str) -> (usize, Vec<String>) {
     let unit = unit(text);
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! The interpreter on short texts, one family of operations each; the texts carry their checks.
+//! The interpreter on short texts, one per family of operations; the texts contain their checks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use brolga_ir::Context;
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::text::read;
 
-/// Runs the checks of a text and gives what was printed.
+/// Runs the checks of a text and returns the printed output.
 fn check(text: &str) -> String {
     #[derive(Clone, Default)]
     struct Sink(Rc<RefCell<Vec<u8>>>);

@@ -1,7 +1,7 @@
-//! Output of a real Julia is read and verified: the shared programs, and spellings of one construct each.
+//! Output of a real Julia is read and verified: the shared programs, and spellings of single constructs.
 //!
-//! The programs lie beside the project in `shared/julia`; without them the test of them shows nothing. Programs that are refused stand in a
-//! list with their reason, which may only get shorter.
+//! The programs are in `shared/julia` next to the project; without them their test is vacuous. Refused
+//! programs are listed with their reason; the list may only shrink.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn shared_programs_are_read() {
     assert!(wrong.is_empty(), "{} programs\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Runs the checks of a text in the interpreter, as it stands and as the printer writes it.
+/// Runs the checks of a text in the interpreter, as written and as printed.
 fn passes(text: &str) {
     let once = |text: &str| {
         let source = SourceFile::new("t", text).expect("a text of usual size");
@@ -197,7 +197,7 @@ fn conditions_that_may_be_no_bool() {
              1 ─      goto #3 if not x\n2 ─      return 1\n3 ─      return 2\n) => Int64\n"
         ));
     }
-    // A condition that is never a `Bool` stays an error.
+    // A condition that is never a `Bool` remains an error.
     let text = "# signature: f(x::Int64)::Int64\nCodeInfo(\n1 ─      goto #3 if not x\n2 ─      return 1\n3 ─      return 2\n) => Int64\n";
     assert!(refusal("t", text).is_some());
 }
@@ -287,7 +287,7 @@ fn floats_in_order_with_nan_behind_everything() {
 
 #[test]
 fn static_parameters_as_operands() {
-    // The annotation determines a type; without one, and without a `where`, the variable is not known.
+    // The annotation determines a type; without one, and without a `where`, the variable is unknown.
     passes(
         "# signature: f(x::Int64)::Bool\n# check: f(1) == true\nCodeInfo(\n\
          1 ─ %1 = Base.isa(x, $(Expr(:static_parameter, 1))::Type{Int64})::Bool\n└──      return %1\n) => Bool\n",
@@ -349,12 +349,12 @@ fn tuples_of_any_length_as_they_were_printed() {
 
 #[test]
 fn functions_of_base_behind_a_nested_module() {
-    // The module of the program sees what Base exports; `typeof(iseven)` of it is Base's function.
+    // The module of the program sees Base's exports; its `typeof(iseven)` is Base's function.
     passes(
         "# signature: f(x::Int64)::Bool\n# check: f(2) == true\nCodeInfo(\n1 ─ %1 = Main.Programs.iseven::typeof(iseven)\n\
          │   %2 = (%1 === Base.iseven)::Bool\n└──      return %2\n) => Bool\n",
     );
-    // One that the program defines is its own.
+    // A function defined by the program takes precedence.
     passes(
         "# signature: f(x::Int64)::Int64\n# check: f(2) == 9\nCodeInfo(\n1 ─ %1 = invoke Main.Programs.iseven(x::Int64)::Int64\n└──      return %1\n) => Int64\n\n\
          # signature: iseven(x::Int64)::Int64\nCodeInfo(\n1 ─      return 9\n) => Int64\n",
@@ -370,7 +370,7 @@ fn results_of_c_by_reference_are_objects() {
 
 #[test]
 fn other_spellings() {
-    // Types: names of Base, aliases, variables behind variables.
+    // Types: names of Base, aliases, variables inside variables.
     for ty in [
         "Dict{String, Int64}",
         "SubArray{Float64, 1, Vector{Float64}, Tuple{UnitRange{Int64}}, true}",
@@ -430,7 +430,8 @@ fn other_spellings() {
     );
 }
 
-/// A program may declare types with names of Julia's own: alone the name means its type, and Julia's has `Core` in front.
+/// A program may declare types with Julia's names: unqualified, the name means the program's type, and
+/// Julia's is qualified by `Core`.
 #[test]
 fn types_with_names_of_julias_own() {
     let boxes = "# types: struct Box; w::Int64; h::Int64; end\n\
@@ -448,14 +449,14 @@ fn types_with_names_of_julias_own() {
          # signature: g(x::Int64)::Int64\n# check: g(3) == 3\nCodeInfo(\n1 ─ %1 = %new(Token, x)::Token\n│   %2 = Base.getfield(%1, :at)::Int64\n└──      return %2\n) => Int64\n\
          # signature: h(x::Int64)::Int64\n# throws: h(1) Core.KeyError\nCodeInfo(\n1 ─ %1 = %new(Core.KeyError, x)::Core.KeyError\n│        Core.throw(%1)::Union{}\n└──      unreachable\n) => Int64\n";
     passes(pairs);
-    // A declaration that says what Julia's says is Julia's.
+    // A declaration identical to Julia's is Julia's.
     let same = "# types: struct Pair{A, B}; first::A; second::B; end\n# types: abstract type AbstractDict{K, V} end\n\
          # signature: f(x::Int64)::Core.Pair{Symbol, Int64}\n# check: f(3) == (:a => 3)\nCodeInfo(\n1 ─ %1 = %new(Pair{Symbol, Int64}, :a, x)::Pair{Symbol, Int64}\n└──      return %1\n) => Pair{Symbol, Int64}\n";
     let source = SourceFile::new("t", same).unwrap();
     let (unit, found) = read(&source, &Context::new());
     assert!(!found.has_errors() && unit.types.iter().all(|decl| decl.is_builtin()));
     passes(same);
-    // Types are spelled with some names.
+    // Some names are part of the syntax of types.
     for name in ["Int64", "Array{T, N}", "Vector{T}", "Union", "Tuple", "Type", "Function"] {
         let text = format!(
             "# types: struct {name}; x::Int32; end\n# signature: f()::Int64\nCodeInfo(\n1 ─     return 1\n) => Int64\n"
@@ -486,7 +487,7 @@ fn a_static_parameter_as_an_operand_has_the_type_of_its_value() {
         "# signature: f(x::Vector{Int64})::Int64 where {T = Int64, N = 1}\n# check: f([7]) == 1\n\
          CodeInfo(\n1 ─     return $(Expr(:static_parameter, 2))\n) => Int64\n",
     );
-    // The neighbour: a type is no number.
+    // The neighbour: a type is not a number.
     let wrong = "# signature: f(x::Vector{Int64})::Int64 where {T = Int64, N = 1}\n\
          CodeInfo(\n1 ─     return $(Expr(:static_parameter, 1))\n) => Int64\n";
     assert!(refusal("t", wrong).is_some());

@@ -1,6 +1,6 @@
 //! How values and signatures of high IR become registers: the contract between `lower`, typed calls and the tests.
 //!
-//! A low function takes and gives registers only. A high type is flattened to *leaves*, each of them one low value:
+//! A low function takes and returns only registers. A high type is flattened to *leaves*, each one low value:
 //!
 //! ```text
 //! Float64                                   f64
@@ -16,26 +16,26 @@
 //! | `Union{}` | never | none: no value exists |
 //! | no bits: `Nothing`, `typeof(f)`, `Type{T}`, a tuple of such | ghost | none |
 //! | primitive types, `Ptr` | scalar | one |
-//! | immutable structs, tuples, named tuples | aggregate | those of the fields, in order |
+//! | immutable structs, tuples, named tuples | aggregate | the fields' leaves, in order |
 //! | unions of pointer-free types | union | payload words of 64 bits, then the selector byte |
-//! | pointer-free ones of more than [`MAX_LEAVES`] leaves, or [`MAX_UNION_WORDS`] payload words | memory | one address |
-//! | others of more than [`MAX_LEAVES`] leaves | scalar | one reference to an object that holds the value |
-//! | everything else: mutable types, and types whose exact type only the object has | scalar | one reference |
-//! | primitive types of a width that no register has | [`NotNative`] | |
+//! | pointer-free types with more than [`MAX_LEAVES`] leaves, or [`MAX_UNION_WORDS`] payload words | memory | one address |
+//! | other types with more than [`MAX_LEAVES`] leaves | scalar | one reference to an object that holds the value |
+//! | everything else: mutable types, and types whose concrete type only the object records | scalar | one reference |
+//! | primitive types of a width no register has | [`NotNative`] | |
 //!
 //! **Objects.** A reference is never null, with one exception: a leaf of an aggregate for a field that is stored as a pointer
-//! is null while the field is undefined. Such a leaf is a reference even if values of the field's type are not: an
-//! immutable type that contains itself. No memory on the stack holds both references and bits.
+//! is null while the field is undefined. Such a leaf is a reference even where the field's type is not one:
+//! an immutable type that contains itself. No memory on the stack holds both references and bits.
 //!
 //! **Unions.** The selector counts the members in their printing order, from 0. A payload word holds the bytes of the
-//! member as they lie in memory, least significant first; bytes that the member does not use are unspecified.
+//! member in memory order, least significant first; bytes that the member does not use are unspecified.
 //!
 //! **Memory.** The address points at the value in its C layout (a union: payload, then selector). The receiver
 //! may read it until the call returns and must not write.
 //!
 //! **Signatures.** Arguments in order, argument 0 being the function object: a ghost for plain functions, an ordinary
-//! value for closures. A result in memory form goes through an address in front of all arguments; any other result is
-//! as many low results as it has leaves.
+//! value for closures. A result in memory form is written through an address passed before all arguments; any
+//! other result becomes one low result per leaf.
 //!
 //! Cost: linear in the leaves and the fields before the limit is passed. Recursion follows the nesting of types, which
 //! the type table bounds.
@@ -57,11 +57,10 @@ const REFERENCE: LowType = LowType::Ptr(PtrClass::Tracked);
 pub struct Leaf {
     /// The register's type.
     pub low: LowType,
-    /// Where it lies in the memory form of the whole value.
+    /// Byte offset in the memory form of the whole value.
     pub offset: u32,
-    /// How many of its bytes lie there: all of them, except for the last payload word of a union.
+    /// Number of its bytes stored there: all, except for the last payload word of a union.
     pub bytes: u32,
-    /// Its meaning.
     pub role: LeafRole,
 }
 
@@ -81,9 +80,7 @@ pub enum LeafRole {
 /// The native form of a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Form {
-    /// The type.
     pub ty: Type,
-    /// How it is put together.
     pub kind: FormKind,
     /// The registers that carry a value, in order.
     pub leaves: Box<[Leaf]>,
@@ -93,7 +90,7 @@ pub struct Form {
     pub align: u32,
 }
 
-/// How a native form is put together.
+/// How a native form is composed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormKind {
     /// No value exists.
@@ -102,7 +99,7 @@ pub enum FormKind {
     Ghost,
     /// One register.
     Scalar,
-    /// The leaves of the fields, one after the other.
+    /// The fields' leaves, in order.
     Aggregate(Box<[Part]>),
     /// Payload words and a selector for these members.
     Union(Box<[Type]>),
@@ -113,31 +110,31 @@ pub enum FormKind {
 /// A field of an aggregate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The number of its first leaf in the aggregate.
+    /// Index of its first leaf in the aggregate.
     pub first: usize,
-    /// Its distance from the start of the aggregate in memory.
+    /// Byte offset from the start of the aggregate in memory.
     pub offset: u32,
-    /// Its own form; leaf offsets in it count from the field.
+    /// Its own form; its leaf offsets are relative to the field.
     pub form: Form,
 }
 
 /// Why values of a type cannot be handled by native code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotNative {
-    /// A primitive type of a width that no register has.
+    /// A primitive type of a width no register has.
     Width(Type),
-    /// A token is no value.
+    /// A token is not a value.
     Token,
     /// The type has no layout.
     NoLayout(LayoutError),
 }
 
-/// The reason as a clause with the type's number. [`NotNative::display`] has its text.
+/// The reason as a clause that names the type by number. [`NotNative::display`] prints the type's name.
 impl fmt::Display for NotNative {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotNative::Width(ty) => write!(f, "`{ty:?}` has a width that no register has"),
-            NotNative::Token => f.write_str("a token is no value"),
+            NotNative::Token => f.write_str("a token is not a value"),
             NotNative::NoLayout(error) => error.fmt(f),
         }
     }
@@ -155,7 +152,7 @@ impl NotNative {
                     NotNative::Width(ty) => {
                         write!(f, "`{}` has a width that no register has", self.1.display(ty))
                     }
-                    NotNative::Token => f.write_str("a token is no value"),
+                    NotNative::Token => f.write_str("a token is not a value"),
                     NotNative::NoLayout(ref error) => error.display(self.1).fmt(f),
                 }
             }
@@ -165,17 +162,17 @@ impl NotNative {
 }
 
 impl Form {
-    /// Whether values travel as an address.
+    /// Whether values are passed by address.
     pub fn is_memory(&self) -> bool {
         self.kind == FormKind::Memory
     }
 
-    /// Whether values travel as a reference to an object.
+    /// Whether values are passed as a reference to an object.
     pub fn is_object(&self) -> bool {
         self.kind == FormKind::Scalar && self.leaves.iter().all(|leaf| leaf.low == REFERENCE)
     }
 
-    /// The form of an object, or of a value that is held by one.
+    /// The form of an object reference, or of a value held in an object.
     pub fn object(ty: Type) -> Form {
         Form::scalar(ty, REFERENCE)
     }
@@ -201,7 +198,6 @@ impl Form {
     }
 }
 
-/// The native form of a type.
 pub fn form(types: &Types, ty: Type) -> Result<Form, NotNative> {
     match types.repr(ty) {
         Repr::Never => Ok(Form::new(ty, FormKind::Never, Vec::new(), 0, 1)),
@@ -259,7 +255,7 @@ fn union(types: &Types, ty: Type) -> Result<Form, NotNative> {
     Ok(Form::new(ty, FormKind::Union(members.into()), leaves, payload + 1, align))
 }
 
-/// Whether everything inside a type that travels as a whole is native. Looks at every type once.
+/// Checks that everything inside a type that is passed as a whole is native. Visits each type once.
 fn check_contents(types: &Types, ty: Type) -> Result<(), NotNative> {
     let mut seen = rustc_hash::FxHashSet::default();
     let mut work = vec![ty];
@@ -288,7 +284,6 @@ fn check_contents(types: &Types, ty: Type) -> Result<(), NotNative> {
 pub struct NativeSignature {
     /// The arguments in order, the function object first.
     pub params: Vec<Form>,
-    /// The result.
     pub result: Form,
 }
 
@@ -297,7 +292,6 @@ pub struct NativeSignature {
 pub enum Position {
     /// Argument number *n*, 0 being the function object.
     Argument(usize),
-    /// The result.
     Result,
 }
 
@@ -312,7 +306,7 @@ impl NativeSignature {
                 Err(why) => errors.push((Position::Argument(n), why)),
             }
         }
-        // A high function has one result; one without says that it gives nothing.
+        // A high function has one result; without one it returns `nothing`.
         match form(types, sig.results.first().copied().unwrap_or(Type::NOTHING)) {
             Ok(result) if errors.is_empty() => return Ok(Self { params, result }),
             Ok(_) => {}
@@ -321,18 +315,16 @@ impl NativeSignature {
         Err(errors)
     }
 
-    /// The types of the low arguments: the address for the result, if it has one, then all leaves.
+    /// The types of the low arguments: the result's address if it is in memory form, then all leaves.
     pub fn low_params(&self) -> impl Iterator<Item = Type> + '_ {
         let hidden = self.result.is_memory().then_some(Type::PTR);
         hidden.into_iter().chain(self.params.iter().flat_map(Form::low_types))
     }
 
-    /// The types of the low results.
     pub fn low_results(&self) -> impl Iterator<Item = Type> + '_ {
         self.result.low_types().take(if self.result.is_memory() { 0 } else { usize::MAX })
     }
 
-    /// The signature of the low function.
     pub fn low(&self) -> Signature {
         Signature {
             params: self.low_params().map(|ty| Param { name: None, ty }).collect(),

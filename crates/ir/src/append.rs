@@ -1,8 +1,8 @@
 //! A vector that only grows, and that many threads may read while one of them appends.
 //!
 //! All views of a context, and all threads that compile, share its declarations. Readers hold plain references into the
-//! table for any time, so an element must never move. The elements therefore live in buckets of doubling
-//! size, each allocated once:
+//! table for any length of time, so an element must never move. The elements therefore live in buckets of
+//! doubling size, each allocated once:
 //!
 //! ```text
 //! bucket 0:  8 elements    0 ..    7
@@ -48,17 +48,17 @@ impl<T> AppendVec<T> {
             .map_while(OnceLock::into_inner)
     }
 
-    /// Stores `value` at `index`. The caller gives every index once; a second store there is ignored.
+    /// Stores `value` at `index`. The caller uses every index once; a second store there is ignored.
     pub(crate) fn push(&self, index: u32, value: T) {
         let (bucket, offset) = locate(index);
         let Some(cell) = self.buckets.get(bucket) else { return };
         let slots = cell.get_or_init(|| (0..1usize << FIRST << bucket).map(|_| OnceLock::new()).collect());
-        // An index is handed out once, so the slot is empty; were it not, the first value would stay.
+        // An index is handed out once, so the slot is empty; if it were not, the first value would stay.
         let _ = slots[offset].set(value);
     }
 }
 
-/// The bucket of an index and its place in it.
+/// The bucket of an index and the offset within it.
 fn locate(index: u32) -> (usize, usize) {
     let bucket = ((index >> FIRST) + 1).ilog2();
     let start = ((1u64 << bucket) - 1) << FIRST;

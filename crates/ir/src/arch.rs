@@ -1,23 +1,25 @@
-//! The architectures that code is made for.
+//! The target architectures.
 //!
-//! Both have 64 bits, little-endian words and the same layouts, so only the conventions of C, the instructions and the features of processors differ.
+//! Both are 64-bit and little-endian and have the same layouts; only the C calling conventions, the
+//! instructions and the processor features differ.
 
 use std::fmt;
 
-/// An architecture.
+/// A target architecture.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Arch {
     /// x86-64.
     X86_64,
-    /// ARM of 64 bits.
+    /// 64-bit ARM.
     Aarch64,
 }
 
 impl Arch {
-    /// All of them.
+    /// All architectures.
     pub const ALL: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
 
-    /// That of this process. Elsewhere there is no code generator, and the value has no meaning.
+    /// The architecture of this process. On other hosts there is no code generator, and the value has no
+    /// meaning.
     pub const HOST: Arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
 
     /// The name in triples.
@@ -28,7 +30,7 @@ impl Arch {
         }
     }
 
-    /// The architecture of that name.
+    /// The inverse of [`Arch::name`].
     pub fn from_name(name: &str) -> Option<Arch> {
         Arch::ALL.into_iter().find(|arch| arch.name() == name)
     }

@@ -1,4 +1,4 @@
-//! The functions of Base and Core that printed IR calls and that have no body in text, as one table.
+//! A table of the functions of Base and Core that printed IR calls and that have no body in text.
 //!
 //! Julia compiles the cold end of a check into a call such as `invoke Base.throw_boundserror(a, i)::Union{}`. Dumps have
 //! the call but not the callee. Interpreter and lowering both take the action of such a callee from this table, so they agree:
@@ -25,12 +25,13 @@ pub enum BaseAction {
     Throw(&'static str),
     /// Throws the current exception again, or its operand in its place.
     Rethrow,
-    /// Gives the text of the operands, one after the other, as a string. Structs that a program declares have no text here: they may have methods
-    /// that the program lacks.
+    /// Returns the operands' texts, concatenated, as a string. Structs declared by the program are not
+    /// covered: they may have printing methods that the program lacks.
     Text,
-    /// Gives the text of the operand as code has it (`"a"`, `:b`), as a string; as [`BaseAction::Text`] of no struct that a program declares.
+    /// Returns the operand's text as source code (`"a"`, `:b`), as a string; like [`BaseAction::Text`], not
+    /// for structs that the program declares.
     Shown,
-    /// Writes the operands as text, one after the other, and returns `nothing`.
+    /// Writes the operands' texts in order and returns `nothing`.
     Print {
         /// Whether a line end follows.
         newline: bool,
@@ -46,7 +47,7 @@ struct Row {
 
 macro_rules! base_fns {
     ($($(#[$doc:meta])* $variant:ident $module:literal $name:literal $arity:expr, $action:expr;)*) => {
-        /// A function of Base or Core without a body; `Display` gives its name with its module.
+        /// A function of Base or Core without a body; `Display` prints its name with its module.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum BaseFn { $($(#[$doc])* $variant,)* }
@@ -66,9 +67,9 @@ use BaseAction::{Print, Rethrow, Shown, Text, Throw};
 base_fns! {
     /// `(array, index)`, the index being an integer or a tuple of them.
     ThrowBoundserror "Base" "throw_boundserror" Arity::between(1, 2), Throw("BoundsError");
-    /// The operands printed one after the other are the message.
+    /// The operands' texts, concatenated, are the message.
     Error "Base" "error" Arity::at_least(1), Throw("ErrorException");
-    /// Without operand the exception that is being handled, with one that.
+    /// Rethrows the exception being handled, or the operand if there is one.
     Rethrow "Base" "rethrow" Arity::between(0, 1), Rethrow;
     /// `(conversion::Symbol, target type, value)`.
     ThrowInexacterror "Core" "throw_inexacterror" Arity::exactly(3), Throw("InexactError");
@@ -80,11 +81,10 @@ base_fns! {
     ThrowComplexDomainerror "Base.Math" "throw_complex_domainerror" Arity::exactly(2), Throw("DomainError");
     /// `(function::Symbol, argument)`; the same for arguments below -1.
     ThrowComplexDomainerrorNeg1 "Base.Math" "throw_complex_domainerror_neg1" Arity::exactly(2), Throw("DomainError");
-    /// `(argument)`: a negative number raised to a power that is no integer.
+    /// `(argument)`: a negative number raised to a non-integer power.
     ThrowExpDomainerror "Base.Math" "throw_exp_domainerror" Arity::exactly(1), Throw("DomainError");
     /// `(base, exponent)`: an integer raised to a negative power.
     ThrowDomerrPowbysq "Base" "throw_domerr_powbysq" Arity::exactly(2), Throw("DomainError");
-    /// The operand is the message.
     ThrowArgerror "Base" "_throw_argerror" Arity::exactly(1), Throw("ArgumentError");
     /// The text of the operands as a string.
     String "Base" "string" Arity::at_least(0), Text;
@@ -92,7 +92,7 @@ base_fns! {
     Print "Base" "print" Arity::at_least(0), Print { newline: false };
     /// The text of the operands and a line end.
     Println "Base" "println" Arity::at_least(0), Print { newline: true };
-    /// The text of the operand as code has it, as a string.
+    /// The operand's text as source code, as a string.
     Repr "Base" "repr" Arity::exactly(1), Shown;
 }
 
@@ -122,12 +122,11 @@ impl BaseFn {
         self.row().arity
     }
 
-    /// Its action.
     pub fn action(self) -> BaseAction {
         self.row().action
     }
 
-    /// Whether the function makes an exception of numbers, a symbol before them or not.
+    /// Whether the function makes an exception from numbers, optionally preceded by a symbol.
     pub fn throws_numbers(self) -> bool {
         self == BaseFn::ThrowInexacterror || self.thrown_text("", &[], "").is_some()
     }
@@ -143,8 +142,8 @@ impl BaseFn {
         )
     }
 
-    /// The message of a function's exception about numbers: made of the text of the symbol, of the texts of the numbers, and of the
-    /// first one's type. `None` for the others.
+    /// The message of an exception about numbers, made from the texts of the symbol and of the numbers, and
+    /// from the first number's type. `None` for other functions.
     pub fn thrown_text(self, symbol: &str, operands: &[String], ty: &str) -> Option<String> {
         let operand = |n: usize| operands.get(n).map_or("", String::as_str);
         let (x, y) = (operand(0), operand(1));
@@ -210,7 +209,7 @@ pub struct Thrown {
 }
 
 impl Thrown {
-    /// As a number: function, then types, eight bits each. `None` if a type is none of those that are carried.
+    /// Packs into a number: function, then types, eight bits each. `None` if a type cannot be carried.
     pub fn pack(self) -> Option<u32> {
         let mut code = self.function as u32;
         for (n, ty) in self.types.into_iter().enumerate() {
@@ -223,7 +222,7 @@ impl Thrown {
         Some(code)
     }
 
-    /// From a number; `None` if it says nothing.
+    /// The inverse of [`Thrown::pack`]; `None` if the number is not a packed throw.
     pub fn unpack(code: u32) -> Option<Thrown> {
         let [function, first, second, 0] = code.to_le_bytes() else { return None };
         let function = BaseFn::ALL.get(usize::from(function)).copied()?;

@@ -1,7 +1,7 @@
 //! Builds functions from Rust: for embedders and their front ends.
 //!
-//! Every method checks its arguments and returns an error at once; a statement that the verifier would refuse is not
-//! added. [`Builder::finish`] runs the whole verifier, so a finished function can be compiled.
+//! Every method checks its arguments and returns an error immediately; a statement that the verifier would
+//! refuse is not added. [`Builder::finish`] runs the whole verifier, so a finished function can be compiled.
 //!
 //! ```
 //! use brolga_ir::{Context, Type, build::{BuildError, Builder}, intrinsic::Intrinsic};
@@ -50,14 +50,15 @@
 //! ```
 //!
 //! **Blocks.** The entry exists from the start. A block gets its position in the layout when it is first switched to. A
-//! block is *sealed* when all jumps to it are known; sealing early creates fewer φ. `finish` seals the remaining blocks.
+//! block is *sealed* once all jumps to it are known; sealing early creates fewer φ. `finish` seals the
+//! remaining blocks.
 //!
 //! **Variables** become values and φ (`vars`). A handler sees the last assignment before the exception, including
 //! assignments inside the protected blocks.
 //!
 //! **Shapes.** [`Builder::if_else`], [`Builder::while_loop`] and [`Builder::try_catch`] make blocks and seal them ([`shapes`]).
 //!
-//! **Types.** [`Record`] declares structs, also those of closures.
+//! **Types.** [`Record`] declares structs, including the structs of closures.
 //!
 //! **Inlining** can be requested or forbidden for a function and for a call ([`Builder::set_inlining`],
 //! [`Builder::set_call_inlining`]).
@@ -100,8 +101,9 @@ pub struct Builder<'c> {
 }
 
 impl<'c> Builder<'c> {
-    /// A function of high IR; argument 0, the function object, is added. The name may begin with a module, as in `A.g`
-    /// ([`FunctionName::parse`]); without one the function belongs to `Main`. This holds for all names of functions here.
+    /// A function of high IR; argument 0, the function object, is added. The name may begin with a module, as
+    /// in `A.g` ([`FunctionName::parse`]); otherwise the function belongs to `Main`. This applies to all
+    /// function names here.
     pub fn high(cx: &'c Context, name: &str, params: &[(&str, Type)], result: Type) -> Self {
         let function = FunctionName::parse(&cx.names, name);
         let object = Param { name: None, ty: cx.types.function_named(function) };
@@ -115,7 +117,7 @@ impl<'c> Builder<'c> {
         Self::new(cx, Func::new(cx.names.intern(cx.names.text(function.name)), Level::High, sig))
     }
 
-    /// A method of high IR of callable objects of a type, such as closures. Argument 0 is the object.
+    /// A method of high IR for callable objects of a type, such as closures. Argument 0 is the object.
     pub fn method_of(cx: &'c Context, object: Type, params: &[(&str, Type)], result: Type) -> Self {
         let object_param = Param { name: None, ty: object };
         let named = params.iter().map(|&(text, ty)| Param { name: Some(cx.names.intern(text)), ty });
@@ -184,7 +186,8 @@ impl<'c> Builder<'c> {
         self.set_line_column(line, 0);
     }
 
-    /// Sets the source line and column of the statements added from now on, both from 1; 0 for none. [`LineColumn`] says which columns are kept.
+    /// Sets the source line and column of the statements added from now on, both from 1; 0 for none.
+    /// [`LineColumn`] documents which columns are kept.
     pub fn set_line_column(&mut self, line: u32, column: u32) {
         self.place.at = LineColumn::new(line, column);
     }
@@ -228,8 +231,8 @@ impl<'c> Builder<'c> {
         self.vars.declare(ty)
     }
 
-    /// A variable that debuggers show by this name wherever the code keeps its value. In a function with such a
-    /// variable they show the arguments, too.
+    /// A variable that debuggers show by this name wherever the code keeps its value. In a function with such
+    /// a variable they also show the arguments.
     pub fn declare_named_var(&mut self, name: &str, ty: Type) -> Variable {
         let name = self.cx.names.intern(name);
         self.vars.declare_named(name, ty)
@@ -256,7 +259,7 @@ impl<'c> Builder<'c> {
         Ok(())
     }
 
-    /// The value of a variable here.
+    /// The value of a variable at the current point.
     pub fn use_var(&mut self, variable: Variable) -> Result<Value, BuildError> {
         let ty = self.known_variable(variable)?;
         match self.vars.value(&mut self.func, variable, self.at) {
@@ -283,7 +286,7 @@ impl<'c> Builder<'c> {
             _ if ty == Type::BOOL => Some(1),
             _ => self.cx.types.primitive(ty).map(|(bits, _)| u32::from(bits)),
         };
-        // Accepts the signed and the unsigned range of the width.
+        // Accepts both the signed and the unsigned range of the width.
         let fits = |bits: u32| bits >= 128 || (value >> (bits - 1) >= -1 && value >> bits <= 0);
         if !width.is_some_and(fits) {
             return Err(BuildError::Constant { value, ty: self.cx.types.display(ty).to_string() });
@@ -304,31 +307,31 @@ impl<'c> Builder<'c> {
         self.func.constant(Const::Bits { ty, bits: u128::from(value) })
     }
 
-    /// `nothing`.
+    /// The constant `nothing`.
     pub fn nothing(&mut self) -> Value {
         self.func.constant(Const::Singleton(Type::NOTHING))
     }
 
-    /// A string.
+    /// A string constant.
     pub fn string(&mut self, text: &str) -> Value {
         let name = self.cx.names.intern(text);
         self.func.constant(Const::String(name))
     }
 
-    /// A symbol.
+    /// A symbol constant.
     pub fn symbol(&mut self, text: &str) -> Value {
         let name = self.cx.names.intern(text);
         self.func.constant(Const::Symbol(name))
     }
 
-    /// A type as a value.
+    /// A type as a constant.
     pub fn type_value(&mut self, ty: Type) -> Value {
         self.func.constant(self.cx.types.type_constant(ty))
     }
 
     // ----- statements of both levels -----
 
-    /// Any statement but terminators and φ.
+    /// Adds any statement except terminators and φ.
     pub fn statement(&mut self, op: Op, args: &[Value], results: &[Type]) -> Result<Inst, BuildError> {
         if op.is_terminator() || op == Op::Phi {
             return Err(BuildError::NeedsResultType("a terminator or φ"));
@@ -336,13 +339,13 @@ impl<'c> Builder<'c> {
         self.add(op, args, &[], results)
     }
 
-    /// Any statement with one result.
+    /// Adds any statement with one result.
     pub fn value(&mut self, op: Op, args: &[Value], ty: Type) -> Result<Value, BuildError> {
         let inst = self.statement(op, args, &[ty])?;
         Ok(self.only_result(inst))
     }
 
-    /// An intrinsic whose result type follows from its operands.
+    /// Adds an intrinsic whose result type follows from its operands.
     pub fn intrinsic(&mut self, op: Intrinsic, args: &[Value]) -> Result<Value, BuildError> {
         let first = match args.first() {
             Some(&first) => self.type_of(first)?,
@@ -379,12 +382,12 @@ impl<'c> Builder<'c> {
         self.value(Op::Intrinsic(op), args, ty)
     }
 
-    /// A conversion to a type.
+    /// Adds a conversion to a type.
     pub fn convert(&mut self, op: Intrinsic, value: Value, to: Type) -> Result<Value, BuildError> {
         self.value(Op::Intrinsic(op), &[value], to)
     }
 
-    /// Checked arithmetic: the wrapped value, and whether it wrapped.
+    /// Checked arithmetic: returns the wrapped value, and whether it wrapped.
     pub fn checked(&mut self, op: Intrinsic, a: Value, b: Value) -> Result<(Value, Value), BuildError> {
         if self.func.level == Level::High {
             let pair = self.intrinsic(op, &[a, b])?;
@@ -399,7 +402,7 @@ impl<'c> Builder<'c> {
         }
     }
 
-    /// `a` if the condition is true, else `b`; both are computed.
+    /// Selects `a` if the condition is true, else `b`; both are computed.
     pub fn ifelse(&mut self, cond: Value, a: Value, b: Value) -> Result<Value, BuildError> {
         let ty = self.type_of(a)?;
         self.value(Op::Builtin(Builtin::Ifelse), &[cond, a, b], ty)
@@ -422,12 +425,12 @@ impl<'c> Builder<'c> {
 
     // ----- high IR -----
 
-    /// A builtin with the type of its result.
+    /// A builtin with an explicit result type.
     pub fn builtin(&mut self, op: Builtin, args: &[Value], ty: Type) -> Result<Value, BuildError> {
         self.value(Op::Builtin(op), args, ty)
     }
 
-    /// A tuple of values.
+    /// A tuple of the values.
     pub fn tuple(&mut self, elems: &[Value]) -> Result<Value, BuildError> {
         let types: Vec<Type> = elems.iter().map(|&v| self.type_of(v)).collect::<Result<_, _>>()?;
         let ty = self.tuple_type(&types)?;
@@ -443,7 +446,7 @@ impl<'c> Builder<'c> {
         self.builtin(Builtin::Getfield, &[object, n], elem)
     }
 
-    /// A field of an object.
+    /// Reads a field of an object by name.
     pub fn getfield(&mut self, object: Value, field: &str) -> Result<Value, BuildError> {
         let ty = self.type_of(object)?;
         let types = &self.cx.types;
@@ -563,7 +566,7 @@ impl<'c> Builder<'c> {
         self.end(Op::Branch, &[cond], &[then, other], &[]).map(|_| ())
     }
 
-    /// Returns from the function, out of all handlers that are in force.
+    /// Returns from the function and leaves all handlers in force.
     pub fn ret(&mut self, values: &[Value]) -> Result<(), BuildError> {
         let tokens: Vec<Value> = self.vars.protections(self.at).iter().rev().map(|p| p.token).collect();
         if !tokens.is_empty() {
@@ -593,7 +596,7 @@ impl<'c> Builder<'c> {
         self.ended[self.at]
     }
 
-    /// The finished function, or all violations of the verifier's rules.
+    /// Verifies and returns the function, or returns all violations.
     pub fn finish(mut self) -> Result<Func, BuildError> {
         self.vars.finish(&mut self.func).map_err(BuildError::NeverAssigned)?;
         if !self.func.value_names().is_empty() {

@@ -5,7 +5,7 @@
 //!          variant   Julia       operands       facts
 //! ```
 //!
-//! **Facts** are coarse truths about all calls of a builtin, for any operand types. They err towards
+//! **Facts** are coarse properties of all calls of a builtin, for any operand types. They err towards
 //! more effects: the effect analysis starts from them and removes facts that do not hold for one call
 //! (a field that cannot be undefined, an index that is in bounds).
 //!
@@ -13,16 +13,16 @@
 //! |---|---|
 //! | throws | may end in an exception |
 //! | reads, writes | may observe or change memory that others can see |
-//! | allocates | makes an object with its own identity; boxing of a result is decided where the call is lowered |
+//! | allocates | makes an object with its own identity; boxing of a result is decided when the call is lowered |
 //! | calls | runs a function of the program, with its effects |
 //! | identity | the result is one of the operands, unchanged |
 //!
-//! **Names.** Text may use an older name of the same function (`ALIASES`); printing gives the present one.
+//! **Names.** Text may use an older name of the same function (`ALIASES`); printing uses the current one.
 //! The array builtins of Julia before 1.11 (`arrayref` …) take the bounds check as first operand and are
 //! kept, because dumps contain them.
 //!
 //! Not done: builtins that define types or methods, and those on `SimpleVector`s. They have rows so that a reader can
-//! name them; [`Builtin::refusal`] gives the reason.
+//! name them; [`Builtin::refusal`] returns the reason.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ const THROWS: u8 = 1;
 const READS: u8 = 2;
 const WRITES: u8 = 4;
 const ALLOCATES: u8 = 8;
-/// Runs code of the program, so it may do everything.
+/// Runs code of the program, so it may have any effect.
 const CALLS: u8 = 16 | THROWS | READS | WRITES | ALLOCATES;
 const CALLS_BIT: u8 = 16;
 const DEFINES: u8 = 32;
@@ -46,15 +46,16 @@ struct Row {
     facts: u8,
 }
 
-/// The error message of a `setfield!` that claims more elements than the memory of the array has. With open doors an array whose type is known is not tested.
-pub const PARTS_DO_NOT_FIT: &str = "setfield!: an Array has no more elements than lie behind its ref";
+/// The error message of a `setfield!` that claims more elements than the array's memory has. With open doors,
+/// an array of known type is not tested.
+pub const PARTS_DO_NOT_FIT: &str = "setfield!: an Array has no more elements than its ref can reach";
 
-/// The message where a checked program would make an array of more elements than there are.
-pub const NEW_PARTS_DO_NOT_FIT: &str = "%new: an Array has no more elements than lie behind its ref";
+/// The message thrown where a checked program would make an array larger than its memory.
+pub const NEW_PARTS_DO_NOT_FIT: &str = "%new: an Array has no more elements than its ref can reach";
 
 macro_rules! builtins {
     ($($variant:ident $name:literal $arity:expr, $facts:expr;)*) => {
-        /// A builtin function; `Display` gives Julia's name.
+        /// A builtin function; `Display` prints Julia's name.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Builtin {
@@ -66,7 +67,7 @@ macro_rules! builtins {
 
         const ROWS: &[Row] = &[$(Row { name: $name, arity: $arity, facts: $facts }),*];
 
-/// The message of `%splatnew` for a tuple that has too many or too few elements.
+/// The message of a `%splatnew` whose tuple has too many or too few elements.
 pub const SPLAT_COUNT: &str = "%splatnew takes a tuple with an element for each field";
 
         impl Builtin {
@@ -161,7 +162,7 @@ builtins! {
     IntrinsicCall "intrinsic_call" Arity::at_least(1), CALLS | DEFINES;
 }
 
-/// Names that older versions of Julia print for a builtin of today.
+/// Names that older versions of Julia print for a current builtin.
 const ALIASES: &[(&str, Builtin)] = &[
     ("_call_latest", Builtin::Invokelatest),
     ("_call_in_world", Builtin::InvokeInWorld),
@@ -178,7 +179,7 @@ impl Builtin {
         self.row().facts & fact != 0
     }
 
-    /// The builtin of that Julia name, present or former.
+    /// The builtin with this Julia name, current or former.
     pub fn from_name(name: &str) -> Option<Builtin> {
         Builtin::from_present_name(name)
             .or_else(|| ALIASES.iter().find(|(alias, _)| *alias == name).map(|&(_, builtin)| builtin))
@@ -219,12 +220,13 @@ impl Builtin {
         self.has(CALLS_BIT)
     }
 
-    /// Whether the result depends on the operands alone and nothing else happens. It may still throw.
+    /// Whether the result depends only on the operands and there is no other effect. It may still throw.
     pub fn is_pure(self) -> bool {
         !self.has(READS | WRITES | ALLOCATES | CALLS_BIT)
     }
 
-    /// Whether the first operands are a module and the name of a global variable. Those of `isdefined` may be, too.
+    /// Whether the first operands are a module and the name of a global variable. For `isdefined` they may
+    /// be.
     pub fn is_of_global(self) -> bool {
         matches!(
             self,
@@ -239,11 +241,12 @@ impl Builtin {
         )
     }
 
-    /// The operands that say whether bounds are checked, of a call with `count` operands. Those of `getfield` may also name an order of memory: they are
-    /// `Symbol`s then.
+    /// The operands that say whether bounds are checked, in a call with `count` operands. For `getfield` they
+    /// may also name a memory order: then they are `Symbol`s.
     ///
-    /// The only place that says so: the verifier, the effects, the passes and lowering ask it for calls of a known builtin. A builtin that is called as a
-    /// value is always checked, by the run time, so it does not ask. A new builtin has to be entered before the crate compiles.
+    /// The single source of this fact: the verifier, the effects, the passes and lowering use it for calls of
+    /// a known builtin. A builtin called as a value is always checked, by the run time. A new builtin has to
+    /// be entered before the crate compiles.
     pub fn bounds_operands(self, count: usize) -> Range<usize> {
         let first = match self {
             Builtin::Arrayref | Builtin::Arrayset => 0,
@@ -313,7 +316,7 @@ impl Builtin {
         first.min(count)..(first + 1).min(count)
     }
 
-    /// Why this builtin is refused wherever it occurs; `None` for those that may reach code generation.
+    /// Why this builtin is refused wherever it occurs; `None` if it may reach code generation.
     pub fn refusal(self) -> Option<&'static str> {
         if self.has(DEFINES) {
             Some(

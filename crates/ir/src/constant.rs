@@ -1,8 +1,8 @@
 //! Constants: values that need no instruction.
 //!
 //! A constant is interned per function, so equal constants are equal [`Value`]s and may be compared by id. It has no
-//! position: it dominates everything. Bits are compared as bits: `0.0` and `-0.0` are two constants, and so are two NaNs
-//! with different payloads.
+//! position: it dominates everything. Bits are compared as bits: `0.0` and `-0.0` are two constants, as are
+//! two NaNs with different payloads.
 
 use crate::entity::Value;
 use crate::names::Name;
@@ -14,18 +14,15 @@ pub(crate) const MODULES: [&str; 6] = ["Main", "Base", "Core", "Checked", "Math"
 /// A constant value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Const {
-    /// A value of a primitive type (a high one, or a low type), by its bits; bits above the width are zero.
+    /// A value of a primitive type (high or low), by its bits; bits above the width are zero.
     Bits {
-        /// The type.
         ty: Type,
         /// The value's bits.
         bits: u128,
     },
     /// The only value of a singleton type: `nothing`, a function, an immutable without fields.
     Singleton(Type),
-    /// A string.
     String(Name),
-    /// A symbol.
     Symbol(Name),
     /// A type as a value: an object of the kind `ty`, made by [`Types::type_constant`](crate::Types::type_constant).
     Type {
@@ -38,14 +35,13 @@ pub enum Const {
     Module(Name),
     /// An immutable struct, tuple or named tuple whose fields are constants of the same function.
     Aggregate {
-        /// Its type.
         ty: Type,
         /// One constant for each field.
         fields: Box<[Value]>,
     },
-    /// Low IR: the address of a named thing that the linker resolves.
+    /// Low IR: the address of a named entity that the linker resolves.
     Address(Address),
-    /// No value in particular, of this type. Made where text leaves a value undefined.
+    /// An unspecified value of this type. Made where text leaves a value undefined.
     Undef(Type),
 }
 
@@ -58,22 +54,23 @@ pub enum Address {
     String(Name),
     /// The permanent object of a module.
     Module(Name),
-    /// Constant bytes of this function, by their number in [`Func::data`](crate::Func::data).
+    /// Constant bytes of this function, by their index in [`Func::data`](crate::Func::data).
     Data(u32),
     /// A function or variable of C.
     Foreign(Name),
-    /// The object of a type: what the tags of its objects hold.
+    /// The object of a type: the value that the tags of its objects hold.
     Type(Type),
     /// The only instance of a type without fields, as an object.
     Instance(Type),
-    /// A permanent object of a primitive type that holds these bits.
+    /// A permanent object of a primitive type with these bits.
     Boxed(Type, u128),
-    /// The cell of a global variable: a reference to its value, null while it has none. The cell is a root.
+    /// The cell of a global variable: a reference to its value, null until it is assigned. The cell is a
+    /// root.
     Global(Name),
 }
 
 impl Address {
-    /// Whether an object is there, which is then permanent.
+    /// Whether it is the address of an object, which is then permanent.
     pub fn is_object(self) -> bool {
         !matches!(self, Address::Data(_) | Address::Foreign(_) | Address::Global(_))
     }

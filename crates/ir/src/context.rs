@@ -5,13 +5,14 @@
 //!                                  ◄── view: Context ◄── program
 //! ```
 //!
-//! A context is a view. Views of the same tables give a name or type the same number, so programs of different views work together and nothing is
-//! translated between them. A name or type that is not builtin or declared is freed with the last view that has interned or read it
-//! ([`views`](crate::views)). The first declaration of a name stays as long as any view does; further ones, by [homonyms](crate::names), end with the last view that has read a
-//! type of theirs.
+//! A context is a view. Views of the same tables assign a name or type the same number, so programs of
+//! different views work together without any translation. A name or type that is neither builtin nor declared
+//! is freed with the last view that has interned or read it ([`views`](crate::views)). The first declaration
+//! of a name lives as long as any view; further ones, made by [homonyms](crate::names), are freed with the
+//! last view that has read one of their types.
 //!
-//! A context costs little: the builtin names and types are a constant of the library, computed once and shared by all contexts, so a new context has
-//! empty tables above them.
+//! A context is cheap: the builtin names and types are a constant of the library, computed once and shared by
+//! all contexts, so a new context only adds empty tables.
 //!
 //! Cost: 2 KiB and less than a microsecond. The tables allocate when the first name or type is added.
 
@@ -20,10 +21,11 @@ use crate::names::{FixedNames, NameScope, Names};
 use crate::types::{FixedTypes, Types};
 use std::sync::{Arc, LazyLock};
 
-/// A view of names and types that programs share. Names and types that the view has seen live as long as the view; any number of threads may use it at the same time.
+/// A view of names and types that programs share. Names and types that the view has seen live as long as the
+/// view; any number of threads may use it at the same time.
 ///
-/// Programs that work together are in one context or in [views](Context::view) of it. A program in a view of its own gives its names and types back
-/// when it is dropped.
+/// Programs that work together share one context or [views](Context::view) of it. A program in its own view
+/// frees its names and types when it is dropped.
 ///
 /// ```
 /// use brolga_ir::{Context, Type};
@@ -55,26 +57,28 @@ impl Context {
         Context::metered(&Arc::default())
     }
 
-    /// The same. What the context takes beyond the builtin types is charged to a meter, until it is dropped.
+    /// Like [`Context::new`]. What the context allocates beyond the builtin types is charged to a meter until
+    /// it is dropped.
     pub fn metered(meter: &Arc<Meter>) -> Arc<Context> {
         let (names, types) = &*FIXED;
         let names = Arc::new(Names::with_fixed(names.clone(), meter));
         Arc::new(Context { types: Types::with_fixed(names.clone(), types.clone(), meter), names })
     }
 
-    /// Another view of the same names and types, which holds none yet. Its programs are in the same scope.
+    /// Another view of the same names and types, initially empty. Its programs are in the same scope.
     #[must_use]
     pub fn view(&self) -> Arc<Context> {
         self.view_with(self.names.scope().cloned(), &Arc::default())
     }
 
-    /// As [`Context::view`], for programs in another scope: names of functions and declared types that are interned through it mean those of that scope.
+    /// Like [`Context::view`], for programs in another scope: function names and declared types interned
+    /// through it refer to that scope.
     #[must_use]
     pub fn view_in(&self, scope: Arc<dyn NameScope>) -> Arc<Context> {
         self.view_with(Some(scope), &Arc::default())
     }
 
-    /// As [`Context::view`]. What the view holds is charged to a meter, until it is dropped.
+    /// Like [`Context::view`]. What the view holds is charged to a meter until it is dropped.
     #[must_use]
     pub fn metered_view(&self, meter: &Arc<Meter>) -> Arc<Context> {
         self.view_with(self.names.scope().cloned(), meter)
@@ -90,12 +94,12 @@ impl Context {
         Arc::new(Context { types: self.types.another(names.clone(), meter), names })
     }
 
-    /// Whether both are views of the same names and types: whether a number means the same in both.
+    /// Whether both are views of the same names and types, so that numbers mean the same in both.
     pub fn is_same(&self, other: &Context) -> bool {
         self.types.is_same(&other.types)
     }
 
-    /// The bytes of the names and types that the view holds, about.
+    /// The approximate size in bytes of the names and types that the view holds.
     pub fn bytes(&self) -> usize {
         self.names.bytes() + self.types.bytes()
     }
@@ -105,7 +109,8 @@ impl Context {
         self.types.views()
     }
 
-    /// An address that stands for the names and types: all views have it, and no other context as long as one of them lives.
+    /// An address that identifies the names and types: all views share it, and no other context has it while
+    /// one of them lives.
     pub fn address(&self) -> usize {
         self.types.address()
     }
@@ -120,7 +125,7 @@ mod tests {
     use crate::types::{DeclKind, FieldDecl, Type};
     use std::sync::Arc;
 
-    /// Entries of two contexts may have the same numbers; neither context sees those of the other.
+    /// Entries of two contexts may have the same numbers; neither context sees the other's.
     #[test]
     fn contexts_share_the_builtin_types_and_nothing_else() {
         let (a, b) = (Context::new(), Context::new());
@@ -134,7 +139,7 @@ mod tests {
         assert_eq!(kind(&a), kind(&b), "one entry for all");
     }
 
-    /// Views share numbers, and a type lives as long as a view that has seen it, with all that it names.
+    /// Views share numbers, and a type lives, with all that it names, as long as a view that has seen it.
     #[test]
     fn views_share_numbers_and_what_they_have_seen() {
         let (a, elsewhere) = (Context::new(), Context::new());
@@ -155,7 +160,7 @@ mod tests {
         assert_eq!(a.types.display(f).to_string(), "typeof(A.f)");
     }
 
-    /// What a view holds is on its meter, each entry once, until the view is dropped.
+    /// What a view holds is charged to its meter, each entry once, until the view is dropped.
     #[test]
     fn a_view_charges_what_it_holds() {
         let (meter, cx) = (Arc::default(), Context::new());
@@ -178,7 +183,8 @@ mod tests {
         assert_eq!(meter.bytes(), 0);
     }
 
-    /// A declaration stays with its body, although no view has looked at what that names; cycles are freed with the context.
+    /// A declaration keeps its body, although no view has looked at what that names; cycles are freed with
+    /// the context.
     #[test]
     fn declarations_belong_to_all_views() {
         let a = Context::new();
@@ -201,7 +207,8 @@ mod tests {
         assert_eq!(a.types.layout(ty).unwrap().fields.len(), 1);
     }
 
-    /// A later declaration is freed with the last view that has read a type of it, with all that its body names, in cycles as well; until then each view has all of it.
+    /// A later declaration is freed with the last view that has read one of its types, together with all that
+    /// its body names, cycles included; until then each view sees all of it.
     #[test]
     fn later_declarations_end_with_their_views() {
         let a = Context::new();
@@ -223,7 +230,7 @@ mod tests {
             assert_eq!(declare(&b, node, &[("leaves", leaves), ("list", list)]), Ok(decl));
             assert!(declare(&b, node, &[]).is_err());
             let (c, d) = (a.view(), a.view());
-            // `c` has looked at nothing but a type that names it.
+            // `c` has only looked at a type that names it.
             assert!(c.types.has(list));
             drop(b);
             let (found, _) = c.types.nominal_parts(c.types.array_parts(list).unwrap().0).unwrap();
@@ -246,7 +253,7 @@ mod tests {
         assert!(a.bytes() < 100_000, "{}", a.bytes());
     }
 
-    /// The function of a homonym is that function as long as a view has its type.
+    /// The function of a homonym keeps its identity as long as a view has its type.
     #[test]
     fn the_name_of_a_homonym_lives_with_its_type() {
         let a = Context::new();
@@ -260,7 +267,7 @@ mod tests {
         assert_eq!(c.types.display(ty).to_string(), "typeof(kind)");
     }
 
-    /// A function that passes from one view to another is held with all that it names.
+    /// A function passed from one view to another is held with all that it names.
     #[test]
     fn a_function_is_held_by_the_view_that_takes_it() {
         let a = Context::new();
@@ -279,7 +286,7 @@ mod tests {
         assert_eq!(c.types.display(ty).to_string(), "Tuple{typeof(deep)}");
     }
 
-    /// Questions about builtin types are answered from the shared table; they leave nothing in a context.
+    /// Queries about builtin types are answered from the shared table and add nothing to a context.
     #[test]
     fn the_builtin_types_are_settled() {
         let cx = Context::new();

@@ -1,7 +1,7 @@
-//! Adding instructions at a position.
+//! Inserting instructions at a position.
 //!
-//! A cursor stands in a gap between instructions. Inserting puts the new instruction into the gap and the cursor behind it,
-//! so that a sequence of insertions comes out in the order in which it was written.
+//! A cursor points to a gap between instructions. Inserting puts the new instruction into the gap and moves
+//! the cursor after it, so a sequence of insertions keeps its order.
 //!
 //! ```text
 //! Top(b)          before the first instruction of b         next_inst → At(first)
@@ -10,8 +10,8 @@
 //! Bottom(b)       after the last instruction of b           next_inst → none
 //! ```
 //!
-//! New instructions get the source place of the instruction that the cursor was last put to, so that a pass that
-//! replaces one statement by several keeps its line.
+//! New instructions get the source place of the instruction that the cursor was last moved to, so that a pass
+//! that replaces one statement by several keeps its line.
 //!
 //! ```
 //! use brolga_ir::{Context, Func, Level, Type, cursor::Cursor, func::Signature, intrinsic::Intrinsic};
@@ -33,16 +33,15 @@ use crate::func::{Func, Place};
 use crate::op::Op;
 use crate::types::{Type, Types};
 
-/// Where a cursor stands.
+/// A position between instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Position {
-    /// Nowhere: what is inserted stands nowhere either.
+    /// Nowhere: inserted instructions are not placed either.
     Nowhere,
     /// Before the first instruction of a block.
     Top(Block),
     /// Before an instruction.
     At(Inst),
-    /// After an instruction.
     After(Inst),
     /// After the last instruction of a block.
     Bottom(Block),
@@ -51,26 +50,24 @@ pub enum Position {
 /// A position in a function that is being changed.
 #[derive(Debug)]
 pub struct Cursor<'f> {
-    /// The function.
     pub func: &'f mut Func,
     position: Position,
     place: Place,
 }
 
 impl<'f> Cursor<'f> {
-    /// A cursor that stands nowhere yet.
+    /// A cursor without a position.
     pub fn new(func: &'f mut Func) -> Self {
         Cursor { func, position: Position::Nowhere, place: Place::default() }
     }
 
     // ----- position -----
 
-    /// Where the cursor stands.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The block in which the cursor stands.
+    /// The block that contains the cursor.
     pub fn block(&self) -> Option<Block> {
         match self.position {
             Position::Nowhere => None,
@@ -79,7 +76,7 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// The instruction before which the cursor stands, if it was put there.
+    /// The instruction that the cursor is before, if it was put there.
     pub fn inst(&self) -> Option<Inst> {
         match self.position {
             Position::At(inst) => Some(inst),
@@ -87,28 +84,28 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// Before an instruction.
+    /// Moves before an instruction.
     pub fn before(&mut self, inst: Inst) -> &mut Self {
         self.position = Position::At(inst);
         self.place = self.func.place(inst);
         self
     }
 
-    /// After an instruction.
+    /// Moves after an instruction.
     pub fn after(&mut self, inst: Inst) -> &mut Self {
         self.position = Position::After(inst);
         self.place = self.func.place(inst);
         self
     }
 
-    /// Before the first instruction of a block, φ included.
+    /// Moves before the first instruction of a block, φ included.
     pub fn at_top(&mut self, block: Block) -> &mut Self {
         self.position = Position::Top(block);
         self.place = self.func.first_inst(block).map_or(self.place, |i| self.func.place(i));
         self
     }
 
-    /// After the φ of a block: where its first own instruction may stand.
+    /// Moves after the φ of a block: the first position for other instructions.
     pub fn at_first_insertion_point(&mut self, block: Block) -> &mut Self {
         match first_insertion_point(self.func, block) {
             Some(inst) => self.before(inst),
@@ -116,14 +113,14 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// After the last instruction of a block: for a block that has no terminator yet.
+    /// Moves after the last instruction of a block: for a block that has no terminator yet.
     pub fn at_bottom(&mut self, block: Block) -> &mut Self {
         self.position = Position::Bottom(block);
         self.place = self.func.last_inst(block).map_or(self.place, |i| self.func.place(i));
         self
     }
 
-    /// Before the terminator of a block, or at its bottom if it has none.
+    /// Moves before the terminator of a block, or to its bottom if it has none.
     pub fn before_terminator(&mut self, block: Block) -> &mut Self {
         match self.func.terminator(block) {
             Some(inst) => self.before(inst),
@@ -131,13 +128,14 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// Sets the place that new instructions get.
+    /// Sets the source place of new instructions.
     pub fn with_place(&mut self, place: Place) -> &mut Self {
         self.place = place;
         self
     }
 
-    /// Goes to the next instruction of the block and gives it; at the end of the block the cursor stays at its bottom.
+    /// Moves to the next instruction of the block and returns it; at the end of the block the cursor stays at
+    /// its bottom.
     pub fn next_inst(&mut self) -> Option<Inst> {
         let next = match self.position {
             Position::Nowhere | Position::Bottom(_) => None,
@@ -156,7 +154,7 @@ impl<'f> Cursor<'f> {
         next
     }
 
-    /// Goes to the top of the next block in order and gives it; from nowhere to the entry.
+    /// Moves to the top of the next block in order and returns it; from nowhere, to the entry.
     pub fn next_block(&mut self) -> Option<Block> {
         let next = match self.block() {
             None => self.func.entry(),
@@ -170,7 +168,7 @@ impl<'f> Cursor<'f> {
 
     // ----- inserting -----
 
-    /// Inserts an instruction without blocks.
+    /// Inserts an instruction without block operands.
     pub fn ins(&mut self, op: Op, args: &[Value], results: &[Type]) -> Inst {
         self.ins_with_blocks(op, args, &[], results)
     }
@@ -183,7 +181,7 @@ impl<'f> Cursor<'f> {
         inst
     }
 
-    /// Puts an instruction that exists already here.
+    /// Inserts an existing instruction.
     pub fn place_inst(&mut self, inst: Inst) {
         match self.position {
             Position::Nowhere => {}
@@ -200,7 +198,7 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// Inserts an instruction with one result and gives that.
+    /// Inserts an instruction with one result and returns the result.
     pub fn ins_value(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
         let inst = self.ins(op, args, &[ty]);
         self.first_result(inst)
@@ -243,20 +241,20 @@ impl<'f> Cursor<'f> {
         self.ins_with_blocks(Op::Branch, &[cond], &[then, other], &[])
     }
 
-    /// Inserts the end of the function.
+    /// Inserts a `return`.
     pub fn ret(&mut self, values: &[Value]) -> Inst {
         self.ins(Op::Return, values, &[])
     }
 
-    /// Inserts the end of a path that is never taken to its end.
+    /// Inserts an `unreachable`.
     pub fn unreachable(&mut self) -> Inst {
         self.ins(Op::Unreachable, &[], &[])
     }
 
     // ----- removing, blocks -----
 
-    /// Takes the instruction at which the cursor stands out of the block, and gives it; the cursor then stands before
-    /// what followed, and [`next_inst`](Cursor::next_inst) continues with that.
+    /// Removes the instruction at the cursor from its block and returns it; the cursor is then before the
+    /// following one, with which [`next_inst`](Cursor::next_inst) continues.
     pub fn remove_inst(&mut self) -> Option<Inst> {
         let inst = self.inst()?;
         let block = self.func.inst_block(inst)?;
@@ -268,7 +266,7 @@ impl<'f> Cursor<'f> {
         Some(inst)
     }
 
-    /// Makes a block, puts it last and goes to its bottom.
+    /// Appends a new block to the function and moves to its bottom.
     pub fn append_block(&mut self) -> Block {
         let block = self.func.make_block();
         self.func.append_block(block);
@@ -276,8 +274,9 @@ impl<'f> Cursor<'f> {
         block
     }
 
-    /// Moves the instructions after the cursor into a new block that follows this one, and gives that; the cursor is at
-    /// the bottom of the old block, which has lost its terminator. φ of the successors still name the old block.
+    /// Moves the instructions after the cursor into a new block that follows this one, and returns it; the
+    /// cursor is at the bottom of the old block, which has lost its terminator. φ of the successors still
+    /// name the old block.
     pub fn split_block(&mut self) -> Option<Block> {
         let block = self.block()?;
         let rest = match self.position {
@@ -296,7 +295,7 @@ impl<'f> Cursor<'f> {
     }
 }
 
-/// The first instruction of a block that does not belong to its head of φ and φᶜ.
+/// The first instruction of a block after its φ and φᶜ.
 pub fn first_insertion_point(func: &Func, block: Block) -> Option<Inst> {
     func.block_insts(block).find(|&inst| !matches!(func.op(inst), Op::Phi | Op::PhiC))
 }

@@ -1,4 +1,4 @@
-//! Diagnostics: errors of an input, their places and evidence; and the one renderer that shows them.
+//! Diagnostics: errors in an input with their places and evidence, and the one renderer that shows them.
 //!
 //! Finding and showing are separate. A reader or verifier holds its finding as an enum with data; the enum's `Display`
 //! makes the sentence and [`Finding::code`] the name that tests and documents use. The renderer depends on neither.
@@ -16,13 +16,14 @@
 //! Places are byte offsets into one source. Columns are counted in characters, from 1. The caller provides colours:
 //! a [`Style`] is a set of escape strings, and this crate only has the empty one.
 //!
-//! Cost: a diagnostic is found and rendered in time linear in its own size and logarithmic in the source's; a line
-//! longer than `LINE_WINDOW` is shown around its mark only, so the output of a bad one-line file stays readable.
+//! Cost: a diagnostic is found and rendered in time linear in its own size and logarithmic in the source's;
+//! of a line longer than `LINE_WINDOW` only the part around the mark is shown, so the output of a bad
+//! one-line file stays readable.
 
 use std::fmt::{self, Display, Write};
 use std::ops::Range;
 
-/// Characters of a source line that are shown at most.
+/// Maximum number of characters of a source line that are shown.
 const LINE_WINDOW: usize = 160;
 
 /// A half-open range of byte offsets in one source.
@@ -45,7 +46,7 @@ impl Span {
         Span { start: at, end: at }
     }
 
-    /// The smallest span that holds both.
+    /// The smallest span that contains both.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
@@ -73,7 +74,7 @@ pub struct SourceFile {
 /// The source is larger than a [`Span`] can address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceTooLarge {
-    /// Bytes of the text that was refused.
+    /// Size of the refused text in bytes.
     pub bytes: usize,
 }
 
@@ -95,7 +96,7 @@ pub struct Position {
 }
 
 impl SourceFile {
-    /// Takes `text` under the name that diagnostics will show.
+    /// Makes a source from `text`, under the name that diagnostics show.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Result<SourceFile, SourceTooLarge> {
         let text = text.into();
         if u32::try_from(text.len()).is_err() {
@@ -117,7 +118,7 @@ impl SourceFile {
         &self.text
     }
 
-    /// The text of a span; empty if the span is not one of this source.
+    /// The text of a span; empty if the span is not in this source.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
@@ -127,7 +128,7 @@ impl SourceFile {
         self.line_starts.len() as u32
     }
 
-    /// The span of a line (from 1) without its line end; empty for a line that is not there.
+    /// The span of a line (from 1) without its line end; empty if there is no such line.
     pub fn line_span(&self, line: u32) -> Span {
         let index = (line as usize).wrapping_sub(1);
         let Some(&start) = self.line_starts.get(index) else { return Span::point(self.text.len() as u32) };
@@ -154,7 +155,6 @@ impl SourceFile {
     }
 }
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The input can be used.
@@ -187,9 +187,9 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// One sentence, lower case, without a full stop.
     pub message: String,
-    /// The guilty place.
+    /// The offending place.
     pub at: Span,
-    /// A few words shown at the guilty place; may be empty.
+    /// A few words shown at the offending place; may be empty.
     pub label: String,
     /// Further places that explain the finding, each with a few words.
     pub related: Vec<(Span, String)>,
@@ -211,19 +211,19 @@ impl Diagnostic {
         }
     }
 
-    /// A finding that the user should know about.
+    /// A finding that the user should see, but which is not an error.
     pub fn warning(finding: &dyn Finding, at: Span) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(finding, at) }
     }
 
-    /// Adds words at the guilty place.
+    /// Adds words at the offending place.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = label.into();
         self
     }
 
-    /// Adds a further place with its words.
+    /// Adds a further place with its label.
     #[must_use]
     pub fn with_related(mut self, at: Span, label: impl Into<String>) -> Diagnostic {
         self.related.push((at, label.into()));
@@ -237,7 +237,7 @@ impl Diagnostic {
         self
     }
 
-    /// The finding as text, with the source lines that it speaks of. Ends with a newline.
+    /// The finding as text, with the source lines that it refers to. Ends with a newline.
     pub fn render(&self, source: &SourceFile, style: &Style) -> String {
         Rendering { source, style, out: String::new() }.diagnostic(self)
     }
@@ -253,7 +253,7 @@ pub struct Diagnostics {
 }
 
 impl Default for Diagnostics {
-    /// Keeps the first hundred: beyond that one cause speaks with many voices.
+    /// Keeps the first hundred: more are mostly consequences of one cause.
     fn default() -> Diagnostics {
         Diagnostics::with_cap(100)
     }
@@ -265,7 +265,7 @@ impl Diagnostics {
         Diagnostics { list: Vec::new(), cap, dropped: 0, errors: 0 }
     }
 
-    /// Adds a finding, or only counts it if there are too many already.
+    /// Adds a finding, or only counts it if the limit is reached.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.severity == Severity::Error);
         if self.list.len() < self.cap {
@@ -312,7 +312,7 @@ impl Diagnostics {
         self.dropped
     }
 
-    /// All findings as text, one blank line between them, and how many were left out.
+    /// All findings as text, separated by blank lines, and how many were left out.
     pub fn render(&self, source: &SourceFile, style: &Style) -> String {
         let mut out = String::new();
         for diagnostic in &self.list {
@@ -409,7 +409,7 @@ impl Rendering<'_> {
         self.out
     }
 
-    /// A mark covers the part of its span that lies on the span's first line, and at least one column.
+    /// A mark covers the part of its span on the span's first line, and at least one column.
     fn mark<'a>(&self, at: Span, label: &'a str, primary: bool) -> Mark<'a> {
         let start = self.source.position(at.start);
         let line_end = self.source.line_span(start.line).end;
@@ -436,7 +436,7 @@ impl Rendering<'_> {
             let glyph = if mark.primary { "^" } else { "-" };
             let colour = if mark.primary { colour } else { self.style.related };
             let under = glyph.repeat(columns.len().max(1));
-            // The escape that ends the colour would keep a blank at the end of the line.
+            // The escape that ends the colour would otherwise leave a trailing blank.
             let label = if mark.label.is_empty() { String::new() } else { format!(" {}", mark.label) };
             let _ = writeln!(
                 self.out,
@@ -449,7 +449,7 @@ impl Rendering<'_> {
     }
 }
 
-/// Tabs and control characters would move the marks away from what they mark.
+/// Tabs and control characters would shift the marks.
 fn printable(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }

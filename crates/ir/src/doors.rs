@@ -8,22 +8,27 @@
 //! ```
 //!
 //! A program without doors is *checked*: every execution has one of the outcomes of docs/ir.md. Engines and sessions accept only checked
-//! programs unless the embedder has opened the doors. The tables below have no default arm, so a new operation has to be
-//! declared before the crate compiles.
+//! programs unless the embedder has opened the doors. The matches below have no default arm, so a new
+//! operation has to be declared before the crate compiles.
 //!
-//! **Bounds.** A check that a statement turns off is not a door: an engine without doors makes it all the same. Its lowering never reads the operand
-//! ([`Builtin::bounds_operands`]), and drops a check only by a proof of its own. The run time, which executes builtins that are called as values, checks for
-//! all programs. An option that turns all checks off is a door ([`Door::Bounds`]).
+//! **Bounds.** A check that a statement turns off is not a door: an engine without doors checks anyway. Its
+//! lowering never reads the operand ([`Builtin::bounds_operands`]) and drops a check only by its own proof.
+//! The run time, which executes builtins that are called as values, always checks. An option that turns all
+//! checks off is a door ([`Door::Bounds`]).
 //!
-//! **Allow-list.** [`ALLOWED`] holds the C functions that compute with floats alone, [`CHARACTERS`] those of characters, and [`RUNTIME`] those of Julia's run time that check their
-//! arguments. The types that the program states have to be those of the list, so no function is called with unexpected registers.
+//! **Allow-list.** [`ALLOWED`] holds the C functions that only compute with floats, [`CHARACTERS`] the
+//! functions on characters, and [`RUNTIME`] the functions of Julia's run time that check their arguments. The
+//! types that the program declares have to match the list, so no function is called with unexpected
+//! registers.
 //!
-//! **Values of `Ptr`** are not doors: an address that is never read is a number. Library code outside the program takes none.
+//! **Values of `Ptr`** are not doors: an address that is never read is a number. No library code outside the
+//! program accepts one.
 //!
 //! Cost: one walk over the function.
 //!
-//! Not done: data races. Two threads that write one mutable object at a time may see parts of both writes, and a `MemoryRef` in a field is two
-//! words. An embedder that shares objects between threads runs untrusted programs on one of them only.
+//! Not done: data races. If two threads write one mutable object concurrently, a reader may see parts of both
+//! writes, and a `MemoryRef` in a field is two words. An embedder that shares objects between threads must
+//! run untrusted programs on only one of them.
 
 mod door;
 
@@ -42,20 +47,20 @@ use crate::verify::{Rule, Site, Violation};
 /// Whether an operation is a door.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// It breaks memory with no operands.
+    /// It cannot break memory safety, whatever its operands.
     Safe,
-    /// The verifier refuses it wherever it stands.
+    /// The verifier refuses it wherever it occurs.
     Refused,
-    /// It is a door.
     Door(Door),
-    /// It is a door unless the statement is seen to be harmless.
+    /// It is a door unless the statement is proved harmless.
     Asks(Door),
 }
 
 /// Whether an intrinsic of high IR is a door.
 pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
     match intrinsic.shape() {
-        // Overflow wraps, a shift may be too far, a division by zero throws; a `Bool` keeps its lowest bit.
+        // Overflow wraps, shift counts may be too large, and division by zero throws; a `Bool` keeps its
+        // lowest bit.
         Shape::IntUnary
         | Shape::IntBinary
         | Shape::IntDivide
@@ -69,7 +74,7 @@ pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
         | Shape::Convert(_)
         | Shape::Query
         | Shape::AtomicFence => Standing::Safe,
-        // The address is not followed.
+        // The address is not dereferenced.
         Shape::PtrOffset => Standing::Safe,
         Shape::PtrLoad
         | Shape::PtrStore
@@ -86,7 +91,7 @@ pub fn standing_of_intrinsic(intrinsic: Intrinsic) -> Standing {
 /// Whether a builtin is a door. Builtins with a bounds check are safe because engines without doors make the check.
 pub fn standing_of_builtin(builtin: Builtin) -> Standing {
     match builtin {
-        // Without doors the run time sets the parts of an array, and tests that they fit.
+        // Without doors the run time sets the parts of an array, and checks that they fit.
         Builtin::Setfield
         | Builtin::Egal
         | Builtin::Typeof
@@ -166,8 +171,8 @@ pub fn standing(op: Op) -> Standing {
         Op::ForeignCall(_) => Standing::Asks(Door::Foreign),
         Op::CFunction(_) => Standing::Door(Door::Callback),
         Op::CGlobal(_) => Standing::Door(Door::Foreign),
-        // Types that rows assert are tested when they run, and an undefined value throws where it is used. An engine without doors tests
-        // that an array has the elements that its size says.
+        // Types that rows assert are tested at run time, and an undefined value throws where it is used. An
+        // engine without doors checks that an array has the elements that its size claims.
         Op::New(_)
         | Op::SplatNew(_)
         | Op::Phi
@@ -222,7 +227,8 @@ pub fn standing(op: Op) -> Standing {
     }
 }
 
-/// C functions of floats that programs may call without a door: the name, the type of all arguments and of the result, and how many arguments.
+/// C functions on floats that programs may call without a door: the name, the type of all arguments and of
+/// the result, and the number of arguments.
 pub const ALLOWED: &[(&str, Type, usize)] = &[
     ("acos", Type::FLOAT64, 1),
     ("acosh", Type::FLOAT64, 1),
@@ -267,8 +273,8 @@ pub const ALLOWED: &[(&str, Type, usize)] = &[
     ("tanf", Type::FLOAT32, 1),
 ];
 
-/// Functions of characters that programs may call without a door: they take a `UInt32`, which may be any number. The name and the type of the
-/// result.
+/// Functions on characters that programs may call without a door: they accept any `UInt32`. The name and the
+/// result type.
 pub const CHARACTERS: &[(&str, Type)] = &[
     ("utf8proc_category", Type::INT32),
     ("utf8proc_charwidth", Type::INT32),
@@ -279,8 +285,8 @@ pub const CHARACTERS: &[(&str, Type)] = &[
     ("utf8proc_toupper", Type::UINT32),
 ];
 
-/// Functions of Julia's run time that programs may call without a door: they test what they are given, and the row tests what they
-/// give.
+/// Functions of Julia's run time that programs may call without a door: they check their arguments, and the
+/// row checks their results.
 pub const RUNTIME: &[&str] = &[
     "jl_alloc_array_1d",
     "jl_alloc_array_2d",
@@ -302,14 +308,14 @@ pub const RUNTIME: &[&str] = &[
     "jl_types_equal",
 ];
 
-/// The doors among the first `own` functions of a verified module, in its order.
+/// The doors in the first `own` functions of a verified module, in its order.
 pub fn of(module: &Module, own: usize) -> Vec<(FuncId, Vec<Violation>)> {
     let functions = module.funcs().take(own);
     let found = functions.map(|(id, func)| (id, of_func(&module.cx, func)));
     found.filter(|(_, doors)| !doors.is_empty()).collect()
 }
 
-/// The doors of a verified function. Of a low function there is one, the function.
+/// The doors of a verified function. A low function has one, itself.
 pub fn of_func(cx: &Context, func: &Func) -> Vec<Violation> {
     let found = |site, door| Violation { site, rule: Rule::Door(door) };
     if func.level == Level::Low {

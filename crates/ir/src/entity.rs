@@ -1,6 +1,6 @@
 //! The ids of a function's parts.
 //!
-//! Each is a number below 2³² − 1 that means something only in the [`Func`](crate::Func) (or
+//! Each is a number below 2³² − 1 that is meaningful only in the [`Func`](crate::Func) (or
 //! [`Module`](crate::Module)) that made it. Facts about entities live in side tables indexed by them.
 
 use cranelift_entity::entity_impl;
@@ -23,9 +23,9 @@ entities! {
     Value "v";
     /// A constant of a function.
     ConstId "const";
-    /// A function that a function calls.
+    /// A function called by a function.
     Callee "callee";
-    /// The signature and name of a C function that a function calls.
+    /// The signature and name of a C function called by a function.
     Foreign "foreign";
     /// A piece of stack memory of an activation.
     Slot "slot";

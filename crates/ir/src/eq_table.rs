@@ -1,48 +1,48 @@
-//! The position of a key in the table of an `IdDict`: pairs of key and value with open addressing.
+//! Finds the position of a key in the table of an `IdDict`: key-value pairs with open addressing.
 //!
 //! ```text
 //! ht   │ k v │ – – │ k v │ ✗ – │ k v │ – – │ …      – undefined, ✗ `nothing`: the pair was deleted
 //!         ▲ hash % pairs, then the next ones
 //! ```
 //!
-//! The owner of the table answers one query about a pair ([`Pairs::look`]); interpreter and run time store tables differently. A search ends at
-//! a pair that was never used, or after all. A table whose searches get long grows if half of it is used, so equal hashes of different keys
-//! make it slow and not large.
+//! The owner of the table answers one query about a pair ([`Pairs::look`]); interpreter and run time store
+//! tables differently. A search ends at a pair that was never used, or after all pairs. A table with long
+//! searches grows only if half of it is used, so equal hashes of different keys make it slow, but not large.
 
-/// The relation of a pair of a table to a search.
+/// How a pair of a table relates to a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pair {
     /// Never used.
     Free,
     /// Its key was deleted.
     Deleted,
-    /// It has the key that is looked for.
+    /// It has the key being searched for.
     Same,
     /// It has another key.
     Other,
 }
 
-/// The pairs of a table, seen with one key in mind.
+/// The pairs of a table, compared with one key.
 pub trait Pairs {
-    /// The error of a look.
+    /// Error returned by a read.
     type Error;
 
-    /// The relation of a pair.
+    /// How a pair relates to the key.
     fn look(&mut self, pair: usize) -> Result<Pair, Self::Error>;
 }
 
-/// Where a key goes.
+/// Where a key is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
-    /// The pair that has the key.
+    /// The pair that already has the key.
     At(usize),
-    /// The pair that it can have.
+    /// The free pair that it can take.
     New(usize),
-    /// There should be a larger table.
+    /// The table needs to grow.
     Full,
 }
 
-/// How long a search may be before a table is looked at for room.
+/// How long a search may be before the table's load is examined.
 fn longest_search(count: usize) -> usize {
     16.max(count >> 6)
 }
@@ -64,7 +64,7 @@ pub fn find<P: Pairs>(pairs: &mut P, count: usize, hash: u64) -> Result<Option<u
     Ok(None)
 }
 
-/// Where the key with this hash goes in a table of `count` pairs.
+/// Where to store the key with this hash in a table of `count` pairs.
 pub fn room<P: Pairs>(pairs: &mut P, count: usize, hash: u64) -> Result<Room, P::Error> {
     let mut deleted = None;
     let mut free = None;
@@ -94,7 +94,7 @@ pub fn room<P: Pairs>(pairs: &mut P, count: usize, hash: u64) -> Result<Room, P:
     Ok(Room::New(new))
 }
 
-/// The number of elements, two for each pair, of a larger table than one of so many elements; `None` if there is none.
+/// The number of elements, two for each pair, of the next larger table; `None` if there is none.
 pub fn larger(elements: usize) -> Option<usize> {
     elements.max(16).checked_next_power_of_two()?.checked_mul(2)
 }

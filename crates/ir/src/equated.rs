@@ -1,8 +1,9 @@
-//! Values that a comparison has found equal as far as it has come: disjoint sets, by union.
+//! Values that a comparison has assumed equal so far: disjoint sets, by union.
 //!
-//! A comparison of two graphs that skips the pairs it has seen may still meet as many pairs as the product of their sizes. One that puts the two of a pair
-//! in one set, and skips pairs within a set, meets fewer than there are nodes: each pair that it does not skip joins two sets. That is right for `===`,
-//! because the comparison fails as a whole if any pair differs.
+//! A comparison of two graphs that skips the pairs it has seen may still visit as many pairs as the product
+//! of their sizes. One that unites the members of each pair, and skips pairs within a set, visits fewer pairs
+//! than there are nodes: each pair that it does not skip joins two sets. That is sound for `===`, because the
+//! comparison fails as a whole if any pair differs.
 //!
 //! Cost: a look-up in a hash table for each step to the representative; paths are halved on the way.
 
@@ -10,10 +11,10 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Sets of values that are taken for equal.
+/// Sets of values that are assumed equal.
 #[derive(Debug)]
 pub struct Equated<K> {
-    /// A value closer to the representative of its set; none for that itself.
+    /// A value closer to the representative of its set; the representative has no entry.
     closer: FxHashMap<K, K>,
 }
 
@@ -24,7 +25,7 @@ impl<K> Default for Equated<K> {
 }
 
 impl<K: Copy + Eq + Hash> Equated<K> {
-    /// Takes two values for equal; `false` if they were so before.
+    /// Assumes two values equal; returns `false` if they already were.
     pub fn equate(&mut self, a: K, b: K) -> bool {
         let (a, b) = (self.representative(a), self.representative(b));
         if a == b {

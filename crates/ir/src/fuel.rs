@@ -1,22 +1,24 @@
-//! Prices: how much fuel a program takes, as statements in it.
+//! Prices: how much fuel a program uses, as statements in it.
 //!
 //! ```text
-//! f(n)                              f(n)          $(Expr(:spend, 3))      the statements outside of loops
-//! h: φ … goto x if not …    ==>     h: φ …        $(Expr(:spend, 5))      those of the loop, at its head
+//! f(n)                              f(n)          $(Expr(:spend, 3))      the statements outside loops
+//! h: φ … goto x if not …    ==>     h: φ …        $(Expr(:spend, 5))      the statements of the loop, at its head
 //!    … goto h                          … goto h
 //! x: return …                       x: return …
 //! ```
 //!
-//! A call of a function costs as many units as the function has statements outside of loops. Each iteration of a loop, and the test at its head that
-//! ends it, costs as many as belong to the loop and to no inner loop, whichever of them run. An irreducible cycle has its price at its entry blocks.
+//! A call of a function costs one unit per statement outside loops. Each iteration of a loop, and the test at
+//! its head that ends it, costs one unit per statement of the loop that is in no inner loop, whichever of
+//! them run. An irreducible cycle is charged at its entry blocks.
 //!
-//! **Deterministic.** Prices are set before any pass and are statements with an effect, so passes move, copy and drop them only together with their
-//! iterations and calls: inlined, unrolled, interpreted, on every machine, the units are the same. A count of machine code, of low IR or of
-//! polls would depend on all of these.
+//! **Deterministic.** Prices are set before any pass and are statements with an effect, so passes move, copy
+//! and drop them only together with their iterations and calls: inlined, unrolled or interpreted, on every
+//! machine, the units are the same. Counting machine code, low IR or polls would depend on all of these.
 //!
-//! Builtins, library functions of the engine and functions of the host have no price: deadlines end long ones.
+//! Builtins, library functions of the engine and host functions have no price: deadlines end long ones.
 //!
-//! Cost: the loops of each function, once. At run time: a load, a subtraction, a store and a branch for each call and iteration.
+//! Cost: one loop analysis per function. At run time: a load, a subtraction, a store and a branch for each
+//! call and iteration.
 
 use crate::analysis::{Cfg, DomTree, Loops, Rpo};
 use crate::cursor::Cursor;
@@ -26,10 +28,11 @@ use crate::module::Module;
 use crate::op::{Level, Op};
 use std::collections::BTreeMap;
 
-/// The most that one statement takes.
+/// The largest price of one statement.
 const MOST: u32 = i32::MAX as u32;
 
-/// Gives functions of a module their prices, by their positions in it. Functions without bodies and low functions have none.
+/// Adds prices to functions of a module, selected by position. Functions without bodies and low functions
+/// have none.
 pub fn price(module: &mut Module, is_priced: impl Fn(usize) -> bool) {
     let all: Vec<FuncId> = module.funcs().map(|(id, _)| id).collect();
     for id in all {

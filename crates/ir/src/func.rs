@@ -23,8 +23,8 @@
 //!
 //! Hints, which affect the speed of code but not its meaning, are in `func/hints.rs`.
 //!
-//! There are no use lists. A pass that replaces values collects the replacements and applies them in one sweep with
-//! [`Func::replace_values`]; a pass that needs uses computes them.
+//! There are no use lists. A pass that replaces values collects the replacements and applies them in one pass
+//! with [`Func::replace_values`]; a pass that needs uses computes them.
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -52,7 +52,6 @@ use debug::DebugNames;
 pub use debug::ValueName;
 pub use line_column::LineColumn;
 
-/// A callee.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum CalleeData {
     /// High: the method of a function for these argument types.
@@ -61,12 +60,10 @@ pub enum CalleeData {
         function: Type,
         /// The types of the arguments after the function object.
         args: Box<[Type]>,
-        /// The type of the result.
         result: Type,
     },
     /// Low: compiled code known to the linker by a symbol.
     Symbol {
-        /// The symbol.
         symbol: Name,
         /// The low types of the arguments.
         params: Box<[Type]>,
@@ -80,9 +77,7 @@ pub enum CalleeData {
 pub struct ForeignData {
     /// Its name; `None` if the first operand is its address.
     pub name: Option<Name>,
-    /// The type of the result.
     pub result: Type,
-    /// The types of the arguments.
     pub params: Box<[Type]>,
     /// The number of arguments declared before `...` in C; `None` if the function is not variadic.
     pub variadic_after: Option<u32>,
@@ -105,11 +100,10 @@ impl ForeignData {
 /// A piece of stack memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SlotData {
-    /// Its size in bytes.
     pub size: u32,
     /// Its alignment: 2 to this power.
     pub align_log2: u8,
-    /// Whether it holds one reference to an object, null until it is written. Its size is that of an address.
+    /// Whether it holds one reference to an object, null until it is written. It has the size of an address.
     pub tracked: bool,
 }
 
@@ -161,7 +155,6 @@ pub enum ValueDef {
     Param(u32),
     /// Result number *n* of an instruction, from 0.
     Result(Inst, u32),
-    /// A constant.
     Const(ConstId),
 }
 
@@ -181,7 +174,8 @@ struct InstData {
     results: u32,
 }
 
-/// The source of an instruction: a range of bytes in the IR text, and a place in the program from which that was made.
+/// The source of an instruction: a byte range in the IR text, and a place in the program that the text was
+/// made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// The first byte of the statement in the IR text.
@@ -195,9 +189,9 @@ pub struct Place {
 /// A function of either level.
 #[derive(Clone, Debug)]
 pub struct Func {
-    /// The name, without module: a text, no [homonym](crate::names::Names::homonym). The type of argument 0 has the identity of a high function.
+    /// The name, without module: a text, not a [homonym](crate::names::Names::homonym). The identity of a
+    /// high function is the type of argument 0.
     pub name: Name,
-    /// The level.
     pub level: Level,
     /// Arguments and results.
     pub sig: Signature,
@@ -274,7 +268,7 @@ impl Func {
         func
     }
 
-    /// A function without blocks whose tables have capacity for about the size of `other`.
+    /// A function without blocks whose tables have capacity for roughly the contents of `other`.
     pub fn sized_like(name: Name, level: Level, sig: Signature, other: &Func) -> Self {
         let more = |count: usize| count + count / 2;
         let mut func = Self::new(name, level, sig);
@@ -296,7 +290,7 @@ impl Func {
         }
     }
 
-    /// The name in source: `f`, or `A.g` if its module is not `Main`.
+    /// The name as written in source: `f`, or `A.g` if its module is not `Main`.
     pub fn spelled_name(&self, cx: &Context) -> String {
         match self.function_name(cx) {
             Some(function) => function.spelled(&cx.names),
@@ -314,7 +308,6 @@ impl Func {
 
     // ----- values -----
 
-    /// The values of the arguments.
     #[inline]
     pub fn params(&self) -> &[Value] {
         &self.params
@@ -358,7 +351,6 @@ impl Func {
         }
     }
 
-    /// The type of a value.
     #[inline]
     pub fn ty(&self, value: Value) -> Type {
         self.values[value].ty
@@ -372,7 +364,7 @@ impl Func {
         }
     }
 
-    /// The number of values, placed or not; ids are below this.
+    /// Exclusive upper bound of the value ids, placed or not.
     #[inline]
     pub fn value_count(&self) -> usize {
         self.values.len()
@@ -383,7 +375,7 @@ impl Func {
         self.values.is_valid(value)
     }
 
-    /// The value of a constant, added if it does not exist.
+    /// The value of a constant, added if necessary.
     pub fn constant(&mut self, data: Const) -> Value {
         if let Some(&value) = self.const_values.get(&data) {
             return value;
@@ -395,8 +387,8 @@ impl Func {
         value
     }
 
-    /// A constant of a primitive or low type by its bits; bits above the width are dropped. Of a `Bool` the lowest bit stays, as of the
-    /// result of any operation on it.
+    /// A constant of a primitive or low type from its bits; bits above the width are dropped. A `Bool` keeps
+    /// its lowest bit, like the result of any operation on it.
     pub fn bits(&mut self, types: &Types, ty: Type, bits: u128) -> Value {
         let width = match (ty.as_low(), types.primitive(ty)) {
             (Some(low), _) => low.bits(),
@@ -444,20 +436,19 @@ impl Func {
         self.insts.push(InstData { op, args, blocks, first_result, results: results.len() as u32 })
     }
 
-    /// The number of instructions, placed or not; ids are below this.
+    /// Exclusive upper bound of the instruction ids, placed or not.
     #[inline]
     pub fn inst_count(&self) -> usize {
         self.insts.len()
     }
 
-    /// The operation of an instruction.
     #[inline]
     pub fn op(&self, inst: Inst) -> Op {
         self.insts[inst].op
     }
 
-    /// Changes the operation and the operands; the results stay. Hints are dropped if the operation changes, unless an `invoke`
-    /// becomes another `invoke`.
+    /// Changes the operation and the operands; the results stay. Hints are dropped if the operation changes,
+    /// except from one `invoke` to another.
     pub fn set_op(&mut self, inst: Inst, op: Op, args: &[Value]) {
         let old = self.insts[inst].op;
         if old != op && !matches!((old, op), (Op::Invoke(_), Op::Invoke(_))) {
@@ -469,7 +460,6 @@ impl Func {
         data.args.extend(args.iter().copied(), &mut self.args);
     }
 
-    /// The operands.
     #[inline]
     pub fn args(&self, inst: Inst) -> &[Value] {
         self.insts[inst].args.as_slice(&self.args)
@@ -500,7 +490,6 @@ impl Func {
         list.extend(blocks.iter().copied(), &mut self.block_lists);
     }
 
-    /// The results.
     #[inline]
     pub fn results(&self, inst: Inst) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + use<> {
         let data = &self.insts[inst];
@@ -522,7 +511,6 @@ impl Func {
         self.inst_blocks(inst).iter().copied().zip(self.args(inst).iter().copied())
     }
 
-    /// Adds an edge to a φ.
     pub fn add_phi_edge(&mut self, inst: Inst, block: Block, value: Value) {
         let data = &mut self.insts[inst];
         data.blocks.push(block, &mut self.block_lists);
@@ -574,14 +562,14 @@ impl Func {
 
     // ----- order -----
 
-    /// Returns `inst`; panics unless it is of this function. Secondary maps grow on writes, so a foreign id would
-    /// enlarge them.
+    /// Returns `inst`; panics unless it belongs to this function. Secondary maps grow on writes, so a foreign
+    /// id would enlarge them.
     fn own(&self, inst: Inst) -> Inst {
         let _is_own = &self.insts[inst];
         inst
     }
 
-    /// Returns `block`; panics unless it is of this function.
+    /// Returns `block`; panics unless it belongs to this function.
     fn own_block(&self, block: Block) -> Block {
         let () = self.blocks[block];
         block
@@ -592,7 +580,7 @@ impl Func {
         self.blocks.push(())
     }
 
-    /// The number of blocks, placed or not; ids are below this.
+    /// Exclusive upper bound of the block ids, placed or not.
     #[inline]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
@@ -608,7 +596,7 @@ impl Func {
         self.order.insert_block(self.own_block(block), self.order.last_block());
     }
 
-    /// Puts a block after another; nothing happens if that is not in the order.
+    /// Puts a block after another; does nothing if that is not in the order.
     pub fn insert_block_after(&mut self, block: Block, after: Block) {
         self.order.insert_block(self.own_block(block), Some(after));
     }
@@ -669,13 +657,11 @@ impl Func {
         std::iter::successors(self.order.first_inst(block), |&i| self.order.next_inst(i))
     }
 
-    /// The first instruction of a block.
     #[inline]
     pub fn first_inst(&self, block: Block) -> Option<Inst> {
         self.order.first_inst(block)
     }
 
-    /// The last instruction of a block.
     #[inline]
     pub fn last_inst(&self, block: Block) -> Option<Inst> {
         self.order.last_inst(block)
@@ -722,7 +708,7 @@ impl Func {
         self.order.insert_inst(self.own(inst), self.own_block(block), None);
     }
 
-    /// Puts an instruction before another; nothing happens if that is not placed.
+    /// Puts an instruction before another; does nothing if that is not placed.
     pub fn insert_before(&mut self, inst: Inst, before: Inst) {
         if let Some(block) = self.order.inst_block(before) {
             let after = self.order.prev_inst(before);
@@ -730,14 +716,14 @@ impl Func {
         }
     }
 
-    /// Puts an instruction after another; nothing happens if that is not placed.
+    /// Puts an instruction after another; does nothing if that is not placed.
     pub fn insert_after(&mut self, inst: Inst, after: Inst) {
         if let Some(block) = self.order.inst_block(after) {
             self.order.insert_inst(self.own(inst), block, Some(after));
         }
     }
 
-    /// Removes an instruction from its block, and its root map. Its results must not be used any more.
+    /// Removes an instruction from its block, and its root map. Its results must no longer be used.
     pub fn remove_inst(&mut self, inst: Inst) {
         self.root_maps.remove(&inst);
         self.order.remove_inst(inst);
@@ -750,12 +736,11 @@ impl Func {
 
     // ----- side data -----
 
-    /// Registers a callee; equal ones are not merged.
+    /// Adds a callee; equal ones are not merged.
     pub fn add_callee(&mut self, data: CalleeData) -> Callee {
         self.callees.push(data)
     }
 
-    /// The data of a callee.
     pub fn callee(&self, callee: Callee) -> &CalleeData {
         &self.callees[callee]
     }
@@ -765,7 +750,6 @@ impl Func {
         self.callees[callee] = data;
     }
 
-    /// All callees.
     pub fn callees(&self) -> impl Iterator<Item = (Callee, &CalleeData)> {
         self.callees.iter()
     }
@@ -793,7 +777,7 @@ impl Func {
         Some(self.callee_summaries[callee]?.effects)
     }
 
-    /// The summary of a callee, if known: its effects and its uses of arguments.
+    /// The summary of a callee, if known: its effects and what it does with its arguments.
     pub fn callee_summary(&self, callee: Callee) -> Option<Summary> {
         self.callee_summaries[callee]
     }
@@ -804,7 +788,7 @@ impl Func {
         self.callee_summaries[callee] = summary;
     }
 
-    /// Registers a C function.
+    /// Adds a C function.
     pub fn add_foreign(&mut self, data: ForeignData) -> Foreign {
         self.foreigns.push(data)
     }
@@ -819,7 +803,8 @@ impl Func {
         self.foreigns.iter()
     }
 
-    /// The names of C functions that it calls, and of C functions and variables whose addresses it takes.
+    /// The names of C functions that this function calls, and of C functions and variables whose addresses it
+    /// takes.
     pub fn c_symbols(&self) -> impl Iterator<Item = Name> + '_ {
         let called = self.foreigns().filter_map(|(_, foreign)| foreign.name);
         let insts = self.blocks().flat_map(|block| self.block_insts(block));
@@ -844,7 +829,7 @@ impl Func {
         self.slots.iter().map(|(slot, &data)| (slot, data))
     }
 
-    /// Registers a note.
+    /// Adds a note.
     pub fn add_meta(&mut self, data: MetaData) -> Meta {
         self.metas.push(data)
     }
@@ -868,7 +853,7 @@ impl Func {
         self.constant(Const::Aggregate { ty, fields })
     }
 
-    /// Adds constant bytes; equal bytes are stored once. Returns the number for
+    /// Adds constant bytes; equal bytes are stored once. Returns the index for
     /// [`Address::Data`](crate::constant::Address::Data).
     pub fn add_data(&mut self, bytes: &[u8]) -> u32 {
         if let Some(&number) = self.data_numbers.get(bytes) {

@@ -7,40 +7,41 @@
 //! Core.throw_…       module Base       Base.throw_…
 //! ```
 //!
-//! `Base`, `Core` and the modules inside them are the *library*. They bind most of each other's names, and a text names a
-//! function by the module through which its caller sees it, so the library is one module, `Base`, unless a program defines a function by
-//! its full path (`Base.Iterators.filter`).
+//! `Base`, `Core` and the modules inside them are the *library*. They bind most of each other's names, and a
+//! text names a function by the module through which its caller sees it, so the library counts as one module,
+//! `Base`, unless a program defines a function by its full path (`Base.Iterators.filter`).
 //!
-//! The path of a module is one [`Name`], as it is written: its parts with dots between them, `var"…"` around those that are
-//! no identifiers. So equal paths are equal names. A function of `Main` is spelled by its name alone.
+//! The path of a module is one [`Name`], as written: its parts separated by dots, with `var"…"` around those
+//! that are not identifiers. So equal paths are equal names. A function of `Main` is spelled by its name
+//! alone.
 
 use std::fmt;
 
 use crate::ident::{is_identifier, write_name};
 use crate::names::{Name, Names};
 
-/// The module of the programs.
+/// The module of programs.
 pub const MAIN: &str = "Main";
-/// The module that stands for the library.
+/// The module that represents the library.
 pub const BASE: &str = "Base";
 
 /// The identity of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionName {
-    /// The path of its module as it is written, without a leading `Main.`.
+    /// The path of its module as written, without a leading `Main.`.
     pub module: Name,
     /// Its name in the module.
     pub name: Name,
 }
 
-/// A function's name without what stands in front of its last dot.
+/// A function's name without everything up to its last dot.
 pub fn bare_name(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, bare)| if bare.is_empty() { name } else { bare })
 }
 
 impl FunctionName {
-    /// The function that a text names: `f`, `A.g`, `Base.max`. A text whose part before the last dot is no path of a module is the
-    /// name of a function of `Main`.
+    /// The function that a text names: `f`, `A.g`, `Base.max`. If the part before the last dot is not a
+    /// module path, the text names a function of `Main`.
     pub fn parse(names: &Names, text: &str) -> FunctionName {
         let path = text.rsplit_once('.').filter(|(path, name)| {
             !name.is_empty() && path.split('.').all(is_identifier) && !name.starts_with('"')
@@ -55,7 +56,7 @@ impl FunctionName {
         }
     }
 
-    /// The function of this name in a module, by the module's path, that programs with these names mean.
+    /// The function with this name in a module, given by path, as programs with these names see it.
     pub fn of(names: &Names, module: &str, name: &str) -> FunctionName {
         // All programs see one library.
         let name = if is_library(module) { names.intern(name) } else { names.of_function(module, name) };
@@ -67,7 +68,7 @@ impl FunctionName {
         FunctionName { module: to.take_over(from, self.module), name: to.take_over(from, self.name) }
     }
 
-    /// Its name in the module, without a path that the module does not have.
+    /// Its name in the module, without its path.
     pub fn bare(self, names: &Names) -> &str {
         bare_name(names.text(self.name))
     }
@@ -77,7 +78,7 @@ impl FunctionName {
         names.text(self.module) == MAIN
     }
 
-    /// How people name it: `f`, `A.g`. Unlike [`FunctionName::display`] without quotes around odd names.
+    /// The readable name: `f`, `A.g`. Unlike [`FunctionName::display`], without quotes around odd names.
     pub fn spelled(self, names: &Names) -> String {
         match names.text(self.module) {
             MAIN => names.text(self.name).to_owned(),
@@ -91,7 +92,7 @@ impl FunctionName {
     }
 }
 
-/// A function's name with the table that has its texts; made by [`FunctionName::display`].
+/// A function's name with the table that holds its texts; made by [`FunctionName::display`].
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionNameDisplay<'a> {
     name: FunctionName,
@@ -108,7 +109,7 @@ impl fmt::Display for FunctionNameDisplay<'_> {
     }
 }
 
-/// The path of a module from its parts, as [`FunctionName::module`] has it.
+/// The path of a module from its parts, as in [`FunctionName::module`].
 pub fn module_path<'p>(parts: impl IntoIterator<Item = &'p str>) -> String {
     let mut path = String::new();
     for part in parts {
@@ -128,7 +129,7 @@ pub fn is_library(path: &str) -> bool {
     matches!(path.split_once('.').map_or(path, |(first, _)| first), "Base" | "Core")
 }
 
-/// Whether a text is the path of a module as it is written.
+/// Whether a text is the path of a module as written.
 pub fn is_module_path(path: &str) -> bool {
     let mut rest = path;
     loop {
@@ -140,7 +141,7 @@ pub fn is_module_path(path: &str) -> bool {
             None => rest.find('.').unwrap_or(rest.len()),
         };
         let (part, behind) = rest.split_at(len);
-        // An identifier in quotes would be a second spelling.
+        // A quoted identifier would be a second spelling.
         let inner = part.strip_prefix("var\"").and_then(|inner| inner.strip_suffix('"'));
         if is_identifier(inner.unwrap_or(part)) == inner.is_some() {
             return false;
@@ -153,7 +154,7 @@ pub fn is_module_path(path: &str) -> bool {
     }
 }
 
-/// Where the text behind `var"` ends, its closing quote included.
+/// Where the text after `var"` ends, its closing quote included.
 fn end_of_quoted(text: &str) -> Option<usize> {
     let mut backslashes = 0;
     for (at, c) in text.char_indices() {

@@ -1,8 +1,8 @@
-//! The hashes of Julia's run time: of bytes, of symbols, of values (`objectid`).
+//! The hashes of Julia's run time: of bytes, symbols and values (`objectid`).
 //!
-//! They are observable: the iteration order of a `Dict` follows `memhash_seed`. So hashes of bytes and symbols have Julia's values. The hash
-//! of other values does not, because Julia's depends on addresses and on the number of a type; it is the same in interpreter and compiled code
-//! for everything that `===` compares by contents.
+//! They are observable: the iteration order of a `Dict` follows `memhash_seed`. So bytes and symbols have
+//! Julia's hashes. Other values do not, because Julia's hashes depend on addresses and on type numbers; here
+//! they are the same in interpreter and compiled code for everything that `===` compares by contents.
 //!
 //! ```text
 //! bytes ──► MurmurHash3 ──► String, Symbol
@@ -15,7 +15,8 @@
 const SEED: u32 = 0xcafe_8881;
 /// The seed with which `objectid` hashes strings.
 pub const STRING_ID_SEED: u32 = 0xedc3_b677;
-/// How many parts of a value [`ObjectHash`] takes. Values that differ only behind them have the same hash.
+/// The number of parts of a value that [`ObjectHash`] hashes. Values that differ only in later parts have the
+/// same hash.
 pub const MAX_PARTS: usize = 256;
 
 /// `memhash_seed(bytes, seed)`: the upper half of MurmurHash3 for 128 bits on 64-bit machines.
@@ -23,7 +24,8 @@ pub fn memhash_seed(bytes: &[u8], seed: u32) -> u64 {
     murmur3_x64_128(bytes, seed).1
 }
 
-/// `jl_crc32c(crc, bytes)`: the checksum of what `crc` is the checksum of, followed by the bytes, by Castagnoli's polynomial.
+/// `jl_crc32c(crc, bytes)`: extends the checksum `crc` of a prefix by the bytes, with Castagnoli's
+/// polynomial.
 pub fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     const REVERSED: u32 = 0x82f6_3b78;
     let bit = |crc: u32| crc >> 1 ^ if crc & 1 == 1 { REVERSED } else { 0 };
@@ -83,7 +85,7 @@ fn murmur3_x64_128(bytes: &[u8], seed: u32) -> (u64, u64) {
         h1 = (h1 ^ mix1(k1)).rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
         h2 = (h2 ^ mix2(k2)).rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    // A half of zeros mixes to zero, so a short tail leaves the second word alone.
+    // A zero half mixes to zero, so a short tail leaves the second word unchanged.
     let (low, high) = tail.split_at(tail.len().min(8));
     if !high.is_empty() {
         h2 ^= mix2(partial_word(high));
@@ -101,8 +103,8 @@ fn murmur3_x64_128(bytes: &[u8], seed: u32) -> (u64, u64) {
     (h1, h2)
 }
 
-/// At most eight bytes as a word whose other bytes are 0. They are read in words that overlap: a copy into a buffer would be read back before it is
-/// written as a whole, which costs more than all the rest of a short string's hash.
+/// At most eight bytes as a word whose other bytes are 0. They are read in overlapping words: a copy into a
+/// buffer would stall on store forwarding, which costs more than all the rest of a short string's hash.
 fn partial_word(bytes: &[u8]) -> u64 {
     let shifted = |word: u64, at: usize| word.checked_shl(8 * at as u32).unwrap_or(0);
     if let Some(&word) = bytes.first_chunk::<8>() {
@@ -122,7 +124,7 @@ fn finish(mut k: u64) -> u64 {
     k ^ k >> 33
 }
 
-/// The hash of a value that is compared by contents: its parts in order, each with the name of its type.
+/// The hash of a value compared by contents: its parts in order, each with the name of its type.
 #[derive(Clone, Debug)]
 pub struct ObjectHash {
     state: u64,
@@ -136,17 +138,17 @@ impl Default for ObjectHash {
 }
 
 impl ObjectHash {
-    /// Whether it takes more parts.
+    /// Whether it accepts more parts.
     pub fn takes_more(&self) -> bool {
         self.parts < MAX_PARTS
     }
 
-    /// A part of which only the type counts: a struct before its fields, a singleton, an undefined field.
+    /// A part whose type alone counts: a struct before its fields, a singleton, an undefined field.
     pub fn shape(&mut self, type_name: &str) {
         self.word(memhash(type_name.as_bytes()));
     }
 
-    /// A number.
+    /// Adds a number.
     pub fn number(&mut self, type_name: &str, bits: u128) {
         self.shape(type_name);
         self.word(bits as u64);
@@ -159,7 +161,6 @@ impl ObjectHash {
         self.state = finish(self.state.rotate_left(23) ^ word).wrapping_add(word);
     }
 
-    /// The hash.
     pub fn value(&self) -> u64 {
         finish(self.state)
     }
@@ -169,7 +170,7 @@ impl ObjectHash {
 mod tests {
     use super::*;
 
-    /// Values of the reference implementation of MurmurHash3.
+    /// Values from the reference implementation of MurmurHash3.
     #[test]
     fn checksums_are_those_of_castagnoli() {
         assert_eq!(crc32c(0, b"123456789"), 0xe306_9283);

@@ -1,46 +1,46 @@
-//! The heap's interface to compiled code: numbers that a run time gives.
+//! The heap's interface to compiled code: numbers provided by the run time.
 //!
-//! Code for a heap takes them only from here. Two heaps with the same fingerprint run the same
-//! code; an image stores the fingerprint that it was compiled for.
+//! Code for a heap takes them only from here. Two heaps with the same fingerprint run the same code; an image
+//! stores the fingerprint that it was compiled for.
 //!
 //! ```text
 //!   allocate      c = [thread + runs + 16·class]; n = c + cell; if n > [thread + runs + 16·class + 8] (unsigned): slow
-//!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8; zero the words that are not written at once
+//!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8; zero the words that are not written immediately
 //!   store         [object + offset] = value; if [object - 8] & old: brolga_gc_write(thread, object)
 //!   frame         [f] = 4·count; [f + 8] = [thread + gc_stack]; [thread + gc_stack] = f; roots at f + 16 …
 //! ```
 //!
-//! The store barrier may be left out for an object that was allocated since the last safepoint, and when the value is null or
-//! permanent.
+//! The store barrier may be omitted for an object allocated since the last safepoint, and when the value is
+//! null or permanent.
 
-/// The smallest of the integers that every heap has permanent boxes of, one after the other.
+/// The smallest of the integers for which every heap has consecutive permanent boxes.
 pub const SMALLEST_INT: i64 = -512;
-/// How many of them there are.
+/// The number of these boxes.
 pub const SMALL_INTS: usize = 1024;
-/// From one of their boxes to the next.
+/// The distance between two of these boxes.
 pub const SMALL_INT_BYTES: usize = 16;
 
-/// Offset in the thread: units of fuel that may be spent before `brolga_refuel` is called, in 32 bits with a sign.
+/// Offset in the thread: units of fuel left until `brolga_refuel` is called, a signed 32-bit number.
 pub const THREAD_FUEL: i32 = 20;
 
 /// The heap's interface to compiled code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapAbi {
-    /// Bytes of the tag word, which ends where the object begins.
+    /// Size of the tag word, which ends where the object begins.
     pub tag_bytes: usize,
     /// Bits of a tag that are not the address of the type.
     pub tag_bits: u64,
     /// The tag bit that sends stores of pointers to the slow path.
     pub tag_old: u64,
-    /// The tag bit of objects outside of the heap.
+    /// The tag bit of objects outside the heap.
     pub tag_permanent: u64,
     /// The bytes of a cell of each size class, tag included, ascending.
     pub cells: &'static [u32],
     /// Offset in the thread: innermost GC frame.
     pub gc_stack: usize,
-    /// Offset in the thread: cursor of class 0, its limit in the next word.
+    /// Offset in the thread: the allocation cursor of class 0, followed by its limit.
     pub runs: usize,
-    /// From the cursor of one class to the next.
+    /// The distance from one class's cursor to the next.
     pub run_bytes: usize,
     /// Whether free cells are zero. If not, the code that takes one writes every word of the object before the next safepoint.
     pub zeroed: bool,
@@ -49,20 +49,20 @@ pub struct HeapAbi {
 }
 
 impl HeapAbi {
-    /// A number that differs when any of the others does.
+    /// A number that differs if any of the others differs.
     pub fn fingerprint(&self) -> u64 {
         let HeapAbi { tag_bytes, tag_bits, tag_old, tag_permanent, .. } = *self;
         let HeapAbi { cells, gc_stack, runs, run_bytes, zeroed, moving, .. } = *self;
         let sizes = [tag_bytes, cells.len(), gc_stack, runs, run_bytes].map(|size| size as u64);
         let others = [tag_bits, tag_old, tag_permanent, zeroed.into(), moving.into()];
-        // FNV-1a, by words.
+        // FNV-1a over words.
         let step = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x100_0000_01b3);
         let hash = sizes.iter().chain(&others).fold(0xcbf2_9ce4_8422_2325, step);
         cells.iter().fold(hash, |hash, &cell| step(hash, &cell.into()))
     }
 
-    /// The size class of objects of `bytes` bytes, the tag not counted, aligned to `align` (at most 16), and the bytes of its
-    /// cells. `None`: the object is too large for a cell.
+    /// The size class of objects of `bytes` bytes, tag excluded, aligned to `align` (at most 16), and the
+    /// size of its cells. `None`: the object is too large for a cell.
     pub fn class_of(&self, bytes: usize, align: usize) -> Option<(usize, u32)> {
         let least = bytes.checked_add(self.tag_bytes)?;
         let align = align.clamp(8, 16);

@@ -2,25 +2,26 @@
 //!
 //! ```text
 //! goto #3 if not %1 weights 1:99                the condition held once in a hundred times
-//! %2 = invoke f(x::Int64)::Int64 noinline       no body replaces this call
-//! function f(x::Int64)::Int64 inline            the body replaces calls at any cost
+//! %2 = invoke f(x::Int64)::Int64 noinline       this call is not inlined
+//! function f(x::Int64)::Int64 inline            its calls are inlined at any cost
 //! ```
 //!
 //! | hint | says | text, binary |
 //! |---|---|---|
-//! | [`BranchWeights`] of a branch | how often its condition held, and how often not | kept |
-//! | [`Inlining`] of a call or a function | whether bodies replace calls | kept |
-//! | [`Site`] of a branch or dynamic call | the cell of a profile in which a first tier counts it | left out |
+//! | [`BranchWeights`] of a branch | how often its condition was true and false | kept |
+//! | [`Inlining`] of a call or a function | whether calls are inlined | kept |
+//! | [`Site`] of a branch or dynamic call | the profile cell in which the first tier counts it | left out |
 //! | [`Seen`] at a dynamic call | the types of its operands, and their counts | left out |
 //!
-//! Hints belong to an instruction. A copy of the instruction copies them ([`Func::copy_hint`](crate::Func::copy_hint)); inverting a branch
-//! swaps its targets and its hint in one step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another
-//! operation loses them. A dynamic call that becomes an `invoke`, or several, passes its inlining hint on; `lower` drops it, because calls of low
-//! IR are not inlined.
+//! Hints belong to an instruction. A copy of the instruction copies them
+//! ([`Func::copy_hint`](crate::Func::copy_hint)); inverting a branch swaps its targets and its hint in one
+//! step ([`Func::swap_branch`](crate::Func::swap_branch)); an instruction that becomes another operation
+//! loses them. A dynamic call that becomes one or several `invoke`s passes its inlining hint on; `lower`
+//! drops it, because calls of low IR are not inlined.
 
 use crate::types::Type;
 
-/// How often the condition of a branch is true and false, as one is to the other. Not both are zero.
+/// The ratio of true to false outcomes of a condition. Not both are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BranchWeights {
     yes: u32,
@@ -28,15 +29,16 @@ pub struct BranchWeights {
 }
 
 impl BranchWeights {
-    /// An edge that is taken fewer times than one in as many is *rare*: then it pays to lay it out away from the rest.
+    /// An edge taken less often than once in `RARE` times is *rare*: laying it out away from the rest pays
+    /// off.
     pub const RARE: u32 = 64;
 
-    /// `None` if both are zero, which says nothing.
+    /// `None` if both are zero.
     pub fn new(yes: u32, no: u32) -> Option<BranchWeights> {
         (yes > 0 || no > 0).then_some(BranchWeights { yes, no })
     }
 
-    /// The same from counts of any size.
+    /// Weights from counts of any size.
     pub fn of_counts(yes: u64, no: u64) -> Option<BranchWeights> {
         let shift = (u64::BITS - (yes | no).leading_zeros()).saturating_sub(u32::BITS);
         // Both fit after the shift.
@@ -53,35 +55,35 @@ impl BranchWeights {
         self.no
     }
 
-    /// The branch weights of the opposite condition.
+    /// The weights of the opposite condition.
     pub fn swapped(self) -> BranchWeights {
         BranchWeights { yes: self.no, no: self.yes }
     }
 
-    /// Whether the way for this truth is rare.
+    /// Whether the edge for this outcome is rare.
     pub fn is_rare(self, truth: bool) -> bool {
         let (way, other) = if truth { (self.yes, self.no) } else { (self.no, self.yes) };
         u64::from(way) * u64::from(BranchWeights::RARE) <= u64::from(other)
     }
 
-    /// Whether one way is at least `factor` times as frequent as the other.
+    /// Whether one edge is at least `factor` times as frequent as the other.
     pub fn is_biased(self, factor: u32) -> bool {
         let (least, most) = (self.yes.min(self.no), self.yes.max(self.no));
         u64::from(least) * u64::from(factor) <= u64::from(most)
     }
 }
 
-/// Whether a body takes the place of a call. The hint of a call counts more than that of its callee.
+/// Whether a call is inlined. The hint of a call takes precedence over its callee's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Inlining {
-    /// It does, whatever it costs. Bodies that cannot be put there, recursion, and what would let a function grow without bounds stay calls.
+    /// At any cost. Calls stay if the body cannot be inlined, if they are recursive, or if the function would
+    /// grow without bound.
     Always,
-    /// It does not.
     Never,
 }
 
 impl Inlining {
-    /// How the text says it.
+    /// The keyword in the text.
     pub fn word(self) -> &'static str {
         match self {
             Inlining::Always => "inline",
@@ -89,45 +91,44 @@ impl Inlining {
         }
     }
 
-    /// The hint of a word of the text.
+    /// The hint with this keyword.
     pub fn from_word(word: &str) -> Option<Inlining> {
         [Inlining::Always, Inlining::Never].into_iter().find(|inlining| inlining.word() == word)
     }
 }
 
-/// The cell of a profile in which something is counted.
+/// A cell of a profile, which counts one branch or call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Site {
-    /// Its number.
     pub cell: u32,
-    /// Whether the branch has been turned round since its site was given: the cell counts by the condition that it had then.
+    /// Whether the branch was inverted after its site was assigned: the cell counts the original condition.
     pub swapped: bool,
 }
 
-/// Types with which a dynamic call was made.
+/// Operand types observed at a dynamic call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// The types of its operands, the callee's first.
     pub types: Box<[Type]>,
-    /// How often.
+    /// How often they were observed.
     pub count: u32,
 }
 
 /// The hints of one instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Hint {
-    /// Of a branch.
+    /// For a branch.
     pub weights: Option<BranchWeights>,
-    /// Of an `invoke` or a dynamic call.
+    /// For an `invoke` or a dynamic call.
     pub inlining: Option<Inlining>,
-    /// Of a branch or dynamic call.
+    /// For a branch or dynamic call.
     pub site: Option<Site>,
-    /// At a dynamic call, the most frequent first.
+    /// For a dynamic call, the most frequent first.
     pub seen: Vec<Seen>,
 }
 
 impl Hint {
-    /// The hint of a branch that is turned round.
+    /// The hint of the inverted branch.
     pub fn swapped(self) -> Hint {
         Hint {
             weights: self.weights.map(BranchWeights::swapped),

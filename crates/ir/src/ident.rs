@@ -47,7 +47,7 @@ pub fn is_start(c: char) -> bool {
         || (c as u32 > 0x1f000 && !c.is_control())
 }
 
-/// Whether `c` may stand inside an identifier.
+/// Whether `c` may occur inside an identifier.
 pub fn is_continue(c: char) -> bool {
     is_start(c)
         || c.is_numeric()
@@ -58,22 +58,24 @@ pub fn is_continue(c: char) -> bool {
 /// Whether `text` can be written as a name without quoting.
 pub fn is_identifier(text: &str) -> bool {
     let is_word = match text.as_bytes() {
-        // As for all characters, without a look at their classes: nearly all names are of this kind, and symbols are made of names.
+        // Equivalent to the general case, without looking up character classes: nearly all names are ASCII,
+        // and symbols are made of names.
         [first, rest @ ..] if text.is_ascii() => {
             let may_start = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
             may_start(first) && rest.iter().all(|b| may_start(b) || b.is_ascii_digit() || *b == b'!')
         }
         _ => {
             let mut chars = text.chars();
-            // A prime makes an adjoint out of a name, so it is no part of one, although other primes are.
+            // A prime after a name means the adjoint, so it is not part of the name, although other primes
+            // are.
             chars.next().is_some_and(is_start) && chars.all(|c| is_continue(c) && c != '\'')
         }
     };
     is_word && RESERVED.binary_search(&text).is_err()
 }
 
-/// Writes `text` as a name: bare, or as `var"…"`. There, as in Julia, a quote is escaped, and so are backslashes before a
-/// quote, but no others. A control character, which would break the line, is written as its picture (`␊`).
+/// Writes `text` as a name: bare, or as `var"…"`. There, as in Julia, quotes are escaped, and backslashes
+/// only before a quote. A control character, which would break the line, is written as its picture (`␊`).
 pub fn write_name(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     if is_identifier(text) {
         return f.write_str(text);
@@ -108,7 +110,7 @@ mod tests {
             assert!(!is_identifier(bad), "{bad}");
         }
         assert!(RESERVED.is_sorted() && RESERVED.iter().all(|word| !is_identifier(word)));
-        // Decisions by bytes agree with the classes of characters.
+        // The fast path for bytes agrees with the character classes.
         for c in (0..128u8).map(char::from) {
             assert_eq!(is_identifier(&c.to_string()), is_start(c), "{c:?}");
             assert_eq!(is_identifier(&format!("x{c}")), is_continue(c) && c != '\'', "{c:?}");

@@ -1,8 +1,8 @@
 //! The intrinsics: Julia's primitive operations on bits, as one table.
 //!
 //! A row has the intrinsic's name in Julia's text, the *shape* of its operands and its differences
-//! from others of that shape. Everything that follows from the shape (number of operands, type
-//! rule, purity) is defined once, at [`Shape`], so that two intrinsics of one shape cannot disagree.
+//! from others of that shape. Everything that follows from the shape (number of operands, type rule, purity)
+//! is defined once, at [`Shape`], so two intrinsics of one shape cannot disagree.
 //!
 //! ```text
 //! row      AddInt  "add_int"  IntBinary  COMMUTES
@@ -24,16 +24,15 @@
 //! NaN, infinities and the sign of zero.
 //!
 //! Not done: `llvmcall` and `cglobal`, which have rows so that a reader can name them; [`Intrinsic::refusal`]
-//! gives the reason. Hidden intrinsics that Julia's front end never prints have no rows.
+//! returns the reason. Hidden intrinsics that Julia's front end never prints have no rows.
 
 use std::fmt;
 
-/// How many operands something takes: at least `min`, at most `max`, without bound if `max` is `None`.
+/// The number of operands: at least `min`, at most `max`, unbounded if `max` is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Arity {
-    /// The least number of operands.
     pub min: u8,
-    /// The greatest number of operands; `None` for any number.
+    /// `None`: unbounded.
     pub max: Option<u8>,
 }
 
@@ -72,7 +71,7 @@ impl fmt::Display for Arity {
 /// The kind of a conversion; the target is the type of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Convert {
-    /// The same bits under another type of the same size: integers, floats and pointers alike.
+    /// The same bits as another type of the same size: integers, floats and pointers alike.
     Bits,
     /// A narrower integer widened by its sign.
     SignExtend,
@@ -168,7 +167,7 @@ impl Shape {
         }
     }
 
-    /// Whether the result depends on the operands alone and no memory is touched.
+    /// Whether the result depends only on the operands and no memory is touched.
     pub fn is_pure(self) -> bool {
         !self.reads_memory() && !self.writes_memory() && self != Shape::Foreign
     }
@@ -203,7 +202,7 @@ impl Shape {
     }
 }
 
-/// The operands may be exchanged. For floats, this may change which NaN is the result.
+/// Commutative. For floats, swapping may change which NaN is the result.
 const COMMUTES: u8 = 1;
 /// A `_fast` form: see the header.
 const FAST: u8 = 2;
@@ -217,7 +216,7 @@ struct Row {
 
 macro_rules! intrinsics {
     ($($variant:ident $name:literal $shape:expr, $flags:expr;)*) => {
-        /// A primitive operation; `Display` gives Julia's name.
+        /// A primitive operation; `Display` prints Julia's name.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Intrinsic {
@@ -233,7 +232,7 @@ macro_rules! intrinsics {
             /// Every intrinsic, in the order of the table.
             pub const ALL: &[Intrinsic] = &[$(Intrinsic::$variant),*];
 
-            /// The intrinsic of that Julia name.
+            /// The intrinsic with this Julia name.
             pub fn from_name(name: &str) -> Option<Intrinsic> {
                 match name {
                     $($name => Some(Intrinsic::$variant),)*
@@ -389,12 +388,12 @@ impl Intrinsic {
         matches!(self.shape(), Shape::IntDivide | Shape::AtomicModify)
     }
 
-    /// Whether the result depends on the operands alone and no memory is touched. It may still throw.
+    /// Whether the result depends only on the operands and no memory is touched. It may still throw.
     pub fn is_pure(self) -> bool {
         self.shape().is_pure()
     }
 
-    /// Whether the first two operands may be exchanged. Floats: up to which NaN is the result.
+    /// Whether the first two operands commute. For floats, up to which NaN is the result.
     pub fn is_commutative(self) -> bool {
         self.row().flags & COMMUTES != 0
     }
@@ -410,15 +409,15 @@ impl Intrinsic {
         strict.and_then(Intrinsic::from_name).unwrap_or(self)
     }
 
-    /// Why this intrinsic is refused wherever it occurs; `None` for those that are supported.
+    /// Why this intrinsic is refused wherever it occurs; `None` if it is supported.
     pub fn refusal(self) -> Option<&'static str> {
         match self {
             Intrinsic::Llvmcall => {
                 Some("`llvmcall` holds LLVM IR, which is not translated; use `foreigncall`")
             }
-            Intrinsic::Cglobal => {
-                Some("`cglobal` is called with a name that is known before the program runs, and is no value")
-            }
+            Intrinsic::Cglobal => Some(
+                "`cglobal` is called with a name that is known before the program runs, and is not a value",
+            ),
             _ => None,
         }
     }

@@ -12,26 +12,26 @@
 //!   lane_select(%mask, %a, %b)          bits of %a where the mask has ones, else bits of %b
 //! ```
 //!
-//! [`Lanes::allows`] has the intrinsics that exist in lanes: arithmetic and comparisons of one width, none that
-//! throws, and none that some processors can only do lane by lane in a loop. A shift takes one count, an `i64`, for all lanes. Each lane gets the
-//! result of the scalar intrinsic (`scalar`).
+//! [`Lanes::allows`] tells which intrinsics exist in lanes: arithmetic and comparisons of one width, except
+//! those that throw or that some processors can only do lane by lane. A shift takes one count, an `i64`, for
+//! all lanes. Each lane gets the result of the scalar intrinsic (`scalar`).
 //!
-//! Conversions go to the next width ([`Lanes::made_by`]). To a wider one they read the low half of the lanes; from a narrower one they write it, and
-//! the rest is 0.
+//! Conversions change to an adjacent width ([`Lanes::made_by`]). A widening conversion reads the low half of
+//! the lanes; a narrowing one writes the low half, and the rest is 0.
 //!
 //! ```text
 //!   lanes(sext_int, i16x8, %a)     lane n of the result, an i32x4, is lane n of %a         n < 4
 //!   lanes(fptrunc, f64x2, %a)      an f32x4 of two floats and two zeros
 //! ```
 //!
-//! Vectors pass between compiled functions in registers; no high type has them. Not done:
-//! shuffles, other widths than 128 bits.
+//! Vectors pass between compiled functions in registers; no high type contains them. Not done: shuffles,
+//! widths other than 128 bits.
 
 use crate::intrinsic::Intrinsic;
 use crate::scalar::{self, Outcome, Scalar, ScalarType};
 use crate::types::LowType;
 
-/// How 128 bits are divided.
+/// A division of 128 bits into lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Lanes {
     /// 16 integers of 8 bits.
@@ -53,7 +53,6 @@ impl Lanes {
     pub const ALL: [Lanes; 6] =
         [Lanes::I8x16, Lanes::I16x8, Lanes::I32x4, Lanes::I64x2, Lanes::F32x4, Lanes::F64x2];
 
-    /// The text.
     pub fn name(self) -> &'static str {
         match self {
             Lanes::I8x16 => "i8x16",
@@ -65,7 +64,7 @@ impl Lanes {
         }
     }
 
-    /// The division with this text.
+    /// The inverse of [`Lanes::name`].
     pub fn from_name(name: &str) -> Option<Lanes> {
         Lanes::ALL.into_iter().find(|l| l.name() == name)
     }
@@ -87,7 +86,6 @@ impl Lanes {
         }
     }
 
-    /// How many lanes there are.
     pub fn count(self) -> u32 {
         128 / self.element().bits()
     }
@@ -119,7 +117,8 @@ impl Lanes {
         }
     }
 
-    /// The lanes of an operation's result from these lanes: others only for a conversion that exists.
+    /// The lanes of an operation's result for operands with these lanes; they differ only for an existing
+    /// conversion.
     pub fn made_by(self, op: Intrinsic) -> Lanes {
         use Intrinsic::*;
         match (op, self) {
@@ -135,13 +134,13 @@ impl Lanes {
         }
     }
 
-    /// Whether an operation gives a mask.
+    /// Whether an operation returns a mask.
     pub fn compares(op: Intrinsic) -> bool {
         use crate::intrinsic::Shape;
         matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare)
     }
 
-    /// Whether the second operand is one count for all lanes.
+    /// Whether the second operand is a single count for all lanes.
     pub fn shifts(op: Intrinsic) -> bool {
         op.shape() == crate::intrinsic::Shape::Shift
     }
@@ -176,7 +175,8 @@ impl Lanes {
         (0..self.count()).fold(0, |vector, lane| self.insert(vector, lane, value))
     }
 
-    /// An intrinsic lane by lane; `None` if it does not exist for these lanes or this number of operands.
+    /// Evaluates an intrinsic lane by lane; `None` if it does not exist for these lanes or this number of
+    /// operands.
     pub fn eval(self, op: Intrinsic, operands: &[u128]) -> Option<u128> {
         if !self.allows(op) {
             return None;
@@ -200,7 +200,7 @@ impl Lanes {
     }
 }
 
-/// The bits of `yes` where `mask` has ones, else those of `no`.
+/// Bits of `yes` where `mask` has ones, else bits of `no`.
 pub fn select(mask: u128, yes: u128, no: u128) -> u128 {
     mask & yes | !mask & no
 }

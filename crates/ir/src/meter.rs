@@ -1,35 +1,35 @@
-//! The memory that names, types and what is made of them take, as a number.
+//! Counts the memory taken by names, types and what is made of them.
 //!
-//! Programs make names and types while they run. So a heap has a meter, which its views of contexts and its descriptions of types charge, and counts
-//! the meter to its limit.
+//! Programs make names and types while they run. So a heap has a meter, which its context views and its type
+//! descriptions charge, and counts the meter towards its limit.
 //!
 //! ```text
 //!   meter  ◄── charge: the names of a view      ◄── 300 bytes for a name
 //!          ◄── charge: the types of a view      ◄── 500 bytes for a type, 96 for each of its parts
-//!          ◄── charge: a description of a type  …            dropping a charge takes its bytes off the meter
+//!          ◄── charge: a description of a type  …            dropping a charge subtracts its bytes
 //! ```
 //!
-//! The bytes are estimates of what the allocator hands out: an entry with its share of the tables that find it.
+//! The bytes estimate what the allocator hands out: an entry with its share of the look-up tables.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | bytes of meters and charges: load, add, subtract | Relaxed | – | nothing: sums, which no other memory depends on |
+//! | N1 | bytes of meters and charges: load, add, subtract | Relaxed | – | nothing: sums on which no other memory depends |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A sum of the bytes that tables take, about.
+/// The approximate number of bytes that tables take.
 #[derive(Debug, Default)]
 pub struct Meter(AtomicUsize);
 
 impl Meter {
-    /// The sum of all charges that live.
+    /// The sum of all live charges.
     pub fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed) // N1
     }
 }
 
-/// What one table takes. Dropping it takes its bytes off the meter.
+/// The share of one table. Dropping it subtracts its bytes from the meter.
 #[derive(Debug, Default)]
 pub struct Charge {
     meter: Arc<Meter>,
@@ -44,17 +44,16 @@ impl Charge {
         charge
     }
 
-    /// Whether the meter is this one.
+    /// Whether it charges this meter.
     pub(crate) fn is_to(&self, meter: &Arc<Meter>) -> bool {
         Arc::ptr_eq(&self.meter, meter)
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed) // N1
     }
 
-    /// The table takes this many bytes more.
+    /// Adds bytes to the charge.
     pub fn grow(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed); // N1
         self.meter.0.fetch_add(bytes, Ordering::Relaxed); // N1

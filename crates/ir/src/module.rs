@@ -1,16 +1,19 @@
 //! A module: functions, globals, and the tests in its text.
 //!
-//! A function is found by the types of a call: that of the function object, which holds its module and name, and those of
-//! the arguments. Several functions of one module and name are methods of one generic function; [`Module::find_method`] picks the most specific that
-//! applies. Its *symbol*, its name for the linker, is its signature in text, such as `area(Rect)` or `A.area(Rect)`: unique,
-//! readable, and the same in every process.
+//! A function is found by the types of a call: the type of the function object, which holds its module and
+//! name, and the types of the arguments. Several functions of one module and name are methods of one generic
+//! function; [`Module::find_method`] picks the most specific that applies. Its *symbol*, its name for the
+//! linker, is its signature in text, such as `area(Rect)` or `A.area(Rect)`: unique, readable, and the same
+//! in every process.
 //!
-//! **Later forms.** Threads that optimise functions of one module at once give each its later form ([`Module::supersede`]),
-//! which every later request for the function gets. A caller that needs results independent of the threads requests a function
-//! only when its form is settled: when it was superseded, or will not be before the answer is used.
+//! **Later forms.** Threads that optimise functions of one module concurrently set each function's later form
+//! ([`Module::supersede`]), which every later request for the function returns. A caller that needs results
+//! independent of the threads requests a function only when its form is settled: when it was superseded, or
+//! will not be before the answer is used.
 //!
-//! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] accept numbers from outside, and return nothing for unknown
-//! ones. `module[id]` is for numbers that this module has given, and panics for others as a slice does.
+//! **Numbers of other modules.** [`Module::func`], [`Module::func_mut`] and [`Module::symbol`] accept any
+//! number, and return nothing for unknown ones. `module[id]` is for numbers that this module assigned, and
+//! panics for others like a slice.
 
 use crate::builtin::Builtin;
 use crate::constant::{Address, Const};
@@ -30,17 +33,17 @@ use std::sync::{Arc, OnceLock};
 /// A global variable.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Global {
-    /// Its name.
     pub name: Name,
     /// Its declared type.
     pub ty: Type,
-    /// Its first value.
+    /// Its initial value.
     pub init: Literal,
-    /// Whether nothing assigns it: it is declared by `const`, or holds a constant of a function that has an identity.
+    /// Whether nothing assigns it: it is declared by `const`, or holds a function's constant that has an
+    /// identity.
     pub is_const: bool,
 }
 
-/// Facts about all functions of a program that the code of each one depends on, in whichever module it is.
+/// Facts about all functions of a program, in whichever module, on which the code of each function depends.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramFacts {
     assigned: FxHashSet<Name>,
@@ -55,7 +58,7 @@ impl ProgramFacts {
         self.assigned.contains(&global)
     }
 
-    /// Whether C may have the address of one of the functions, and so call it.
+    /// Whether C may have the address of one of the functions, and so may call it.
     pub fn gives_to_c(&self) -> bool {
         self.gives_to_c
     }
@@ -64,7 +67,8 @@ impl ProgramFacts {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
             match func.op(inst) {
                 Op::CFunction(_) => self.gives_to_c = true,
-                // Low code writes a variable by the address of its cell, which other operations may compute with first.
+                // Low code writes a variable through the address of its cell, which other operations may
+                // compute with first.
                 op if func.level == Level::Low && !matches!(op, Op::Load(_) | Op::AtomicLoad(_)) => {
                     let cells = func.args(inst).iter().filter_map(|&arg| match func.as_const(arg) {
                         Some(Const::Address(Address::Global(name))) => Some(*name),
@@ -96,15 +100,8 @@ pub enum Literal {
     /// A constant without parts.
     Const(Const),
     /// A struct or tuple made of literals.
-    Aggregate {
-        /// Its type.
-        ty: Type,
-        /// Its fields.
-        fields: Vec<Literal>,
-    },
-    /// An array.
+    Aggregate { ty: Type, fields: Vec<Literal> },
     Array {
-        /// Its type.
         ty: Type,
         /// The length in each dimension.
         dims: Vec<usize>,
@@ -122,7 +119,8 @@ impl Literal {
         }
     }
 
-    /// Whether the value has an identity, or a part that has one: then the global variable holds the only one, and no copy stands for it.
+    /// Whether the value, or a part of it, has an identity: then the global variable holds the only instance,
+    /// and it must not be copied.
     pub fn is_shared(&self, types: &Types) -> bool {
         match self {
             Literal::Const(_) => false,
@@ -139,9 +137,9 @@ impl Literal {
 struct Methods {
     /// In order of definition.
     all: Vec<FuncId>,
-    /// By the types of their parameters. Methods that differ only in variables are together.
+    /// By the types of their parameters. Methods that differ only in variables share an entry.
     by_types: FxHashMap<Box<[Type]>, SmallVec<[FuncId; 1]>>,
-    /// Whether one has open variables: then parameters do not say which method is the most specific.
+    /// Whether any has open variables: then parameters do not determine the most specific method.
     has_open: bool,
 }
 
@@ -177,11 +175,11 @@ pub struct Module {
     later: PrimaryMap<FuncId, OnceLock<Box<Func>>>,
     methods: FxHashMap<Type, Methods>,
     globals: Vec<Global>,
-    /// Where each global is in the list.
+    /// Index of each global in the list.
     global_indices: FxHashMap<Name, usize>,
-    /// Facts about functions of the program that need not be here.
+    /// Facts about functions of the program that may be outside this module.
     noted: ProgramFacts,
-    /// The result of [`Module::facts`] since a function was last added or changed.
+    /// Cached result of [`Module::facts`], cleared when a function is added or changed.
     facts: OnceLock<ProgramFacts>,
 }
 
@@ -227,7 +225,8 @@ impl Module {
         }
     }
 
-    /// A module for other functions of the same program, or other forms of its functions: with its global variables and notes.
+    /// A module for other functions of the same program, or other forms of its functions: with its global
+    /// variables and noted facts.
     #[must_use]
     pub fn without_functions(&self) -> Self {
         Self {
@@ -238,14 +237,13 @@ impl Module {
         }
     }
 
-    /// Adds a function.
     pub fn add_func(&mut self, func: Func) -> Result<FuncId, ModuleError> {
         let key = match func.level {
             Level::High => func.sig.params.first().ok_or(ModuleError::NoFunctionObject)?.ty,
             Level::Low => self.cx.types.function(func.name),
         };
         let methods = self.methods.entry(key).or_default();
-        // Of low functions there is one for each name.
+        // Low functions are unique by name.
         let types: Box<[Type]> = match func.level {
             Level::High => func.sig.params.iter().map(|param| param.ty).collect(),
             Level::Low => Box::default(),
@@ -283,35 +281,35 @@ impl Module {
         }
     }
 
-    /// The functions in order of definition, in the form in which they were defined or changed: not in later ones.
+    /// The functions in order of definition, as defined or changed, not in later forms.
     pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &Func)> {
         self.funcs.iter()
     }
 
-    /// How many functions there are.
     pub fn func_count(&self) -> usize {
         self.funcs.len()
     }
 
-    /// A function, in its later form if it has one; `None` if the number is another module's.
+    /// A function, in its later form if it has one; `None` if the number belongs to another module.
     pub fn func(&self, id: FuncId) -> Option<&Func> {
         self.later.get(id)?.get().map_or_else(|| self.funcs.get(id), |later| Some(later))
     }
 
-    /// A function in the form in which it was defined or changed, as in [`Module::funcs`]; `None` if the number is another module's.
+    /// A function as defined or changed, as in [`Module::funcs`]; `None` if the number belongs to another
+    /// module.
     pub fn first_form(&self, id: FuncId) -> Option<&Func> {
         self.funcs.get(id)
     }
 
-    /// Gives a function its later form, which has the same argument types. Nothing happens if it has one, or if there is no such
-    /// function.
+    /// Sets the later form of a function, with the same argument types. Does nothing if it has one, or if
+    /// there is no such function.
     pub fn supersede(&self, id: FuncId, func: Func) {
         // The first form stays: references to it may exist.
         let _ = self.later.get(id).map(|later| later.set(Box::new(func)));
     }
 
-    /// A function, to be changed; `None` if the number is another module's. Its argument types must stay as they are, because it
-    /// is found by them.
+    /// A function, for changes; `None` if the number belongs to another module. Its argument types must stay
+    /// the same, because it is found by them.
     pub fn func_mut(&mut self, id: FuncId) -> Option<&mut Func> {
         self.facts.take();
         match self.later.get_mut(id)?.get_mut() {
@@ -320,9 +318,9 @@ impl Module {
         }
     }
 
-    /// The facts about the functions of this module, and the noted ones.
+    /// The facts about the functions of this module, combined with the noted ones.
     ///
-    /// Cost: a walk over all instructions the first time since a function was added or changed.
+    /// Cost: a walk over all instructions on the first call after a function was added or changed.
     pub fn facts(&self) -> &ProgramFacts {
         self.facts.get_or_init(|| {
             let mut facts = self.noted.clone();
@@ -331,26 +329,28 @@ impl Module {
         })
     }
 
-    /// Notes the facts about the present functions. They stay if functions or their bodies are missing later, as in modules from
-    /// [`Module::without_functions`].
+    /// Records the facts about the current functions. They stay if functions or their bodies are missing
+    /// later, as in modules from [`Module::without_functions`].
     pub fn note_facts(&mut self) {
         self.noted = self.facts().clone();
     }
 
-    /// Notes that functions elsewhere may assign the variables of this module that are not constant.
+    /// Records that functions elsewhere may assign the non-constant variables of this module.
     pub fn note_shared_variables(&mut self) {
         let assigned = self.globals.iter().filter(|global| !global.is_const).map(|global| global.name);
         self.noted.assigned.extend(assigned);
         self.facts.take();
     }
 
-    /// Notes that dynamic calls of a function may go to methods that are not in this module, by the type of its object: no pass decides one by those that are.
+    /// Records that dynamic calls of a function, given by the type of its object, may reach methods outside
+    /// this module: no pass may resolve one by the methods here.
     pub fn note_open(&mut self, function: Type) {
         self.noted.open.insert(function);
         self.facts.take();
     }
 
-    /// Whether dynamic calls of a function may go to methods that are not in this module, by the type of its object.
+    /// Whether dynamic calls of a function, given by the type of its object, may reach methods outside this
+    /// module.
     pub fn is_open(&self, function: Type) -> bool {
         self.noted.open.contains(&function)
     }
@@ -370,7 +370,8 @@ impl Module {
         self.methods.get(&function).map_or(&[], |methods| &methods.all)
     }
 
-    /// The high function of the module with the same types of parameters, variables among them; `None` for a low function.
+    /// The high function of the module with the same parameter types, including variables; `None` for a low
+    /// function.
     pub fn find_same(&self, func: &Func) -> Option<FuncId> {
         let methods = self.methods.get(&func.sig.params.first()?.ty)?;
         let types: SmallVec<[Type; 8]> = func.sig.params.iter().map(|param| param.ty).collect();
@@ -388,10 +389,10 @@ impl Module {
         self.funcs.iter().filter(move |(_, f)| f.name == name).map(|(id, _)| id)
     }
 
-    /// The most specific method of `function` that accepts arguments of the given types (without the function object).
-    /// `None` if there is none, or if several apply and none of them is the most specific.
+    /// The most specific method of `function` that accepts arguments of the given types (without the function
+    /// object). `None` if none applies, or if several apply and none is the most specific.
     ///
-    /// Cost: a look-up for a method of exactly these types, else linear in the methods.
+    /// Cost: one look-up for a method with exactly these types, else linear in the methods.
     pub fn find_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
         if let Some(exact) = self.find_exact(function, args) {
             return Some(exact);
@@ -406,22 +407,24 @@ impl Module {
             let is_lowest = |a: &FuncId| fits.iter().all(|&b| *a == b || self.is_more_specific(*a, b));
             return fits.iter().copied().find(is_lowest);
         }
-        // One that is below all others is below whatever was found on the way to it, so it is the last one found.
+        // A method below all others is below every intermediate result, so it is the final one.
         let lower = |a, b| if self.is_more_specific(a, b) { a } else { b };
         let lowest = fits.iter().copied().reduce(lower)?;
         fits.iter().all(|&b| lowest == b || self.is_more_specific(lowest, b)).then_some(lowest)
     }
 
-    /// Whether several methods of `function` accept arguments of the given types (without the function object), and none of them is the most specific.
+    /// Whether several methods of `function` accept arguments of the given types (without the function
+    /// object), and none is the most specific.
     ///
-    /// Cost: as [`Module::find_method`].
+    /// Cost: like [`Module::find_method`].
     pub fn is_ambiguous(&self, function: Type, args: &[Type]) -> bool {
         let fits = |&id: &FuncId| self.funcs[id].level == Level::High && self.accepts(id, args);
         self.find_method(function, args).is_none() && self.methods(function).iter().any(fits)
     }
 
-    /// The method of `function` for exactly these types (without the function object), which is the most specific one for them: whatever
-    /// else takes them takes at least all that this one does. `None` also if a method has variables, by which others may be more specific.
+    /// The method of `function` for exactly these types (without the function object), which is the most
+    /// specific one for them: any other applicable method accepts a superset. `None` also if a method has
+    /// variables, by which others may be more specific.
     pub fn find_exact(&self, function: Type, args: &[Type]) -> Option<FuncId> {
         let methods = self.methods.get(&function).filter(|methods| !methods.has_open)?;
         let types: SmallVec<[Type; 8]> = std::iter::once(function).chain(args.iter().copied()).collect();
@@ -477,7 +480,7 @@ impl Module {
         below && self.is_below_by_pattern(a, b)
     }
 
-    /// Whether the variables of `b`, if it has open ones, can be whatever `a` says.
+    /// Whether the variables of `b`, if it has open ones, can be instantiated to cover `a`.
     fn is_below_by_pattern(&self, a: FuncId, b: FuncId) -> bool {
         let (a, b) = (&self.funcs[a].sig, &self.funcs[b].sig);
         let Some(above) = b.pattern() else { return true };
@@ -487,16 +490,16 @@ impl Module {
         self.cx.types.is_below(below, above)
     }
 
-    /// A function's name for the linker; `None` if the number is another module's.
+    /// A function's name for the linker; `None` if the number belongs to another module.
     pub fn symbol(&self, id: FuncId) -> Option<String> {
         Some(self.func(id)?.symbol(&self.cx))
     }
 }
 
-/// A function by a number that this module has given, in its later form if it has one.
+/// A function by a number that this module assigned, in its later form if it has one.
 ///
 /// # Panics
-/// The number is another module's and there is no such function here, as for an index of a slice; [`Module::func`] tells.
+/// If there is no function with this number, as for a slice index; use [`Module::func`] to test.
 impl Index<FuncId> for Module {
     type Output = Func;
 
@@ -505,7 +508,7 @@ impl Index<FuncId> for Module {
     }
 }
 
-/// As [`Index`], to be changed as by [`Module::func_mut`].
+/// Like [`Index`], for changes as by [`Module::func_mut`].
 impl IndexMut<FuncId> for Module {
     fn index_mut(&mut self, id: FuncId) -> &mut Func {
         self.facts.take();

@@ -1,8 +1,9 @@
 //! Interned strings.
 //!
 //! Identifiers, symbols and string constants are compared and hashed far more often than they are read. Each distinct
-//! text gets one [`Name`], and equal names are equal texts. The table is shared by all threads and programs that work on
-//! one [`Context`](crate::Context); see [`views`](crate::views) for the holders of a name, and its end.
+//! text gets one [`Name`], and equal names are equal texts. The table is shared by all threads and programs
+//! that work on one [`Context`](crate::Context); [`views`](crate::views) describes the holders of a name, and
+//! when it is freed.
 //!
 //! The names of the builtin types have the first numbers in every context. They are made once and shared, so a new table is empty:
 //!
@@ -11,10 +12,11 @@
 //!   n …       of this context
 //! ```
 //!
-//! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by them.
+//! The numbers of names depend on the order of interning, so nothing that is printed may be sorted by number.
 //!
-//! **Homonyms.** Programs that see nothing of each other may each have a function `kind` or a type `Point`, and a program may declare `Point` again. These have different names
-//! with one text: the name of the first is the text's own, the names of the others are *homonyms*, counted from 1. A [`NameScope`] says which one a program means.
+//! **Homonyms.** Programs that do not see each other may each have a function `kind` or a type `Point`, and a
+//! program may declare `Point` again. These have different names with one text: the first name is the text's
+//! own, the others are *homonyms*, counted from 1. A [`NameScope`] decides which one a program means.
 //!
 //! ```text
 //!   0 … 2³¹-1     texts                                2³¹ …     homonyms: a text and a count
@@ -30,32 +32,34 @@ use std::sync::Arc;
 /// The number of the first homonym.
 const HOMONYMS: u32 = 1 << 31;
 
-/// Says which of several functions or declared types of one name a program means.
+/// Decides which of several functions or declared types with the same name a program means.
 pub trait NameScope: Send + Sync {
-    /// Which function, by the path of its module and its name in it: 0 for the first.
+    /// The homonym count of a function, given the path of its module and its name: 0 for the first.
     fn function(&self, module: &str, name: &str) -> u32;
 
-    /// Which declared type: 0 for the first.
+    /// The homonym count of a declared type: 0 for the first.
     fn declared(&self, name: &str) -> u32;
 
-    /// Which type a program declares by this name: one that may be there. The name means it from then on.
+    /// The homonym count of the type that a program declares by this name, which may exist already. From then
+    /// on the name refers to it.
     fn declare(&self, name: &str) -> u32;
 
-    /// What the program declares by this name differs from what is there. Whether it means another one now: then its declarations are read again.
+    /// Called when a declaration differs from the existing one. Returns whether the name now refers to
+    /// another type: then the program's declarations are read again.
     fn redeclare(&self, name: &str) -> bool;
 
     /// The types that programs have declared.
     fn declarations(&self) -> Vec<(Box<str>, u32)>;
 }
 
-/// A further name with the text of another one.
+/// A further name with the same text as another.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Homonym {
     text: Arc<str>,
     count: u32,
 }
 
-/// Keeps a name that is not fixed.
+/// A reference that keeps a non-fixed name alive.
 #[derive(Clone, Debug)]
 pub(crate) enum HeldName {
     Text(Arc<str>),
@@ -75,19 +79,19 @@ impl HeldName {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Name(u32);
 
-/// Names that every context has. They never change.
+/// The names that every context has. Immutable.
 #[derive(Debug, Default)]
 pub(crate) struct FixedNames {
     texts: Vec<Arc<str>>,
     ids: FxHashMap<Arc<str>, Name>,
 }
 
-/// The names of a context, as one of its views has them.
+/// The names of a context, as seen by one of its views.
 pub struct Names {
     fixed: Arc<FixedNames>,
     texts: View<str>,
     homonyms: View<Homonym>,
-    /// Which functions and types the programs of this view mean; the first of each name if there is none.
+    /// Decides which functions and types the programs of this view mean; without it, the first of each name.
     scope: Option<Arc<dyn NameScope>>,
 }
 
@@ -109,38 +113,38 @@ impl Weighed for Homonym {
 
 impl Weighed for str {
     fn bytes(&self) -> usize {
-        // With the counts of its holders, rounded by the allocator.
+        // Includes the reference counts, rounded by the allocator.
         self.len() + 32
     }
 }
 
 impl Names {
-    /// A table that has these names, and charges others to a meter.
+    /// A table with these fixed names, which charges others to a meter.
     pub(crate) fn with_fixed(fixed: Arc<FixedNames>, meter: &Arc<Meter>) -> Names {
         let first = fixed.texts.len() as u32;
         let (texts, homonyms) = (view(first..HOMONYMS, meter), view(HOMONYMS..u32::MAX, meter));
         Names { fixed, texts, homonyms, scope: None }
     }
 
-    /// Another view of the same names, which holds none yet, for programs in `scope`. It charges names to a meter.
+    /// Another view of the same names, initially empty, for programs in `scope`. It charges names to a meter.
     pub(crate) fn another(&self, scope: Option<Arc<dyn NameScope>>, meter: &Arc<Meter>) -> Names {
         let (texts, homonyms) = (self.texts.another(meter), self.homonyms.another(meter));
         Names { fixed: self.fixed.clone(), texts, homonyms, scope }
     }
 
-    /// Which functions and types the programs of this view mean.
+    /// Decides which functions and types the programs of this view mean.
     pub fn scope(&self) -> Option<&Arc<dyn NameScope>> {
         self.scope.as_ref()
     }
 
-    /// The names of a table without fixed ones, as the fixed ones of others.
+    /// The names of a table without fixed ones, to be the fixed names of other tables.
     pub(crate) fn freeze(&self) -> FixedNames {
         let texts: Vec<Arc<str>> = (0..).map_while(|at| self.texts.hold(at).cloned()).collect();
         let ids = texts.iter().zip(0..).map(|(text, at)| (text.clone(), Name(at))).collect();
         FixedNames { texts, ids }
     }
 
-    /// The bytes of the names that the view holds, about.
+    /// The approximate size in bytes of the names that the view holds.
     pub(crate) fn bytes(&self) -> usize {
         self.texts.bytes()
     }
@@ -153,7 +157,7 @@ impl Names {
         Name(self.texts.intern(FxBuildHasher.hash_one(text), |found| found == text, || text.into()))
     }
 
-    /// The name of the function of a module that a program of this view means.
+    /// The name of a module's function as a program of this view means it.
     pub(crate) fn of_function(&self, module: &str, name: &str) -> Name {
         let count = self.scope.as_ref().map_or(0, |scope| scope.function(module, name));
         self.homonym(name, count)
@@ -165,12 +169,12 @@ impl Names {
         self.homonym(name, count)
     }
 
-    /// What a program of this view declares by a name differs from what is there. Whether the name means another type now.
+    /// See [`NameScope::redeclare`].
     pub fn redeclare(&self, name: &str) -> bool {
         self.scope.as_ref().is_some_and(|scope| scope.redeclare(name))
     }
 
-    /// The name of the declared type that a program of this view means, if it has a holder.
+    /// The name of the declared type that a program of this view means, if anything holds it.
     pub(crate) fn find_declared(&self, name: &str) -> Option<Name> {
         match self.scope.as_ref().map_or(0, |scope| scope.declared(name)) {
             0 => self.find(name),
@@ -178,7 +182,7 @@ impl Names {
         }
     }
 
-    /// The name of this count among those with this text: 0 for the text's own.
+    /// The name with this count among those with this text: 0 for the text's own.
     pub fn homonym(&self, text: &str, count: u32) -> Name {
         if count == 0 {
             return self.intern(text);
@@ -188,12 +192,12 @@ impl Names {
         Name(self.homonyms.intern(FxBuildHasher.hash_one((text, count)), is, make))
     }
 
-    /// The count of a name among those with its text: 0 for the text's own.
+    /// The count of a name among those with the same text: 0 for the text's own.
     pub fn count(&self, name: Name) -> u32 {
         self.homonyms.get(name.0).map_or(0, |homonym| homonym.count)
     }
 
-    /// A name of another table in this one.
+    /// The name of this table for a name of another table.
     pub fn take_over(&self, from: &Names, name: Name) -> Name {
         self.homonym(from.text(name), from.count(name))
     }
@@ -204,28 +208,28 @@ impl Names {
         self.fixed.ids.contains_key(text) || number.is_some_and(|number| self.texts.held(number).is_some())
     }
 
-    /// The name of `text`, if it has a holder.
+    /// The name of `text`, if anything holds it.
     pub fn find(&self, text: &str) -> Option<Name> {
         let known = || self.texts.find(FxBuildHasher.hash_one(text), |found| found == text).map(Name);
         self.fixed.ids.get(text).copied().or_else(known)
     }
 
-    /// Whether a name is of this table. One of another may be so by chance: names are numbers.
+    /// Whether a name belongs to this table. A foreign name may pass by chance: names are numbers.
     pub fn has(&self, name: Name) -> bool {
         self.get(name).is_some()
     }
 
-    /// A number of a name, for messages about one that is not of the table.
+    /// The number of a name, for messages about foreign names.
     pub(crate) fn number(name: Name) -> u32 {
         name.0
     }
 
-    /// The text of a name. A name of another context gives the text that has its number here, or `"?"`.
+    /// The text of a name. For a foreign name, the text that has its number here, or `"?"`.
     pub fn text(&self, name: Name) -> &str {
         self.get(name).unwrap_or("?")
     }
 
-    /// A name that is not fixed, for holders without a view.
+    /// Keeps a non-fixed name alive for holders without a view.
     pub(crate) fn hold(&self, name: Name) -> Option<HeldName> {
         match name.0 < HOMONYMS {
             true => self.texts.hold(name.0).cloned().map(HeldName::Text),

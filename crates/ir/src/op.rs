@@ -45,19 +45,18 @@ impl fmt::Display for Level {
 /// The message of the exception that a high function throws at an `unreachable`.
 pub const REACHED: &str = "control reached `unreachable`";
 
-/// The variable that `UndefVarError` names when an undefined value is used.
+/// The variable named by `UndefVarError` when an undefined value is used.
 pub const UNDEFINED: &str = "#undef";
 
-/// An operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     // ----- both levels -----
     /// A primitive operation on bits, memory or the processor. Conversions take their target from the result type.
     Intrinsic(Intrinsic),
-    /// `φ`: the operand of the predecessor from which control came. The instruction's blocks are parallel to its
-    /// operands. After a predecessor that is not listed, the value is undefined and must not be used.
+    /// `φ`: the operand of the predecessor that control came from. The instruction's blocks are parallel to
+    /// its operands. After a predecessor that is not listed, the value is undefined and must not be used.
     Phi,
-    /// The operand itself: a statement that is a literal or another value.
+    /// The operand itself: a statement that consists of a literal or another value.
     Copy,
     /// Calls a C function: operands as in its signature, then values that stay rooted during the call. If the
     /// signature names no function, the first operand is its address.
@@ -68,16 +67,17 @@ pub enum Op {
     Branch,
     /// Ends the function with the operands as its results.
     Return,
-    /// Marks a place that control never reaches.
+    /// Marks a point that control never reaches.
     Unreachable,
     /// Installs an exception handler: continues at the first target; an exception continues at the second.
     Enter,
     /// Removes the handlers of the operands, which are tokens of `enter`, innermost first.
     Leave,
-    /// The address of a C function that calls compiled code. On the high level the operand is the function object, and the
-    /// callee is a method; on the low level there is no operand, and the callee is a symbol.
+    /// The address of a C function that calls compiled code. At the high level the operand is the function
+    /// object, and the callee is a method; at the low level there is no operand, and the callee is a symbol.
     CFunction(Callee),
-    /// The address of a function or variable of C, by its name. If it is missing, the operation throws `CompileError`.
+    /// The address of a function or variable of C, by name. If it is missing, the operation throws
+    /// `CompileError`.
     CGlobal(Name),
     /// Keeps the operands alive until its `gc_preserve_end`.
     GcPreserveBegin,
@@ -85,9 +85,9 @@ pub enum Op {
     GcPreserveEnd,
 
     // ----- high level -----
-    /// A builtin function of Julia. On the low level only `ifelse` remains.
+    /// A builtin function of Julia. Only `ifelse` remains at the low level.
     Builtin(Builtin),
-    /// Calls the first operand with the others, by dispatch at run time.
+    /// Calls the first operand with the others, dispatched at run time.
     Call,
     /// Calls a method chosen at compile time. The first operand is the function object.
     Invoke(Callee),
@@ -109,13 +109,13 @@ pub enum Op {
     PopException,
     /// Throws `UndefVarError` for this variable unless the operand is true.
     ThrowUndefIfNot(Name),
-    /// Whether bounds are to be checked here.
+    /// Whether bounds are checked here.
     BoundsCheck(bool),
     /// A note about the loop that this block closes.
     LoopInfo(Meta),
     /// The place of a coverage counter.
     CodeCoverage,
-    /// Takes so many units of the call's fuel; the call ends if there are not as many left (`fuel.rs`).
+    /// Spends `n` units of the call's fuel; the call ends if fewer are left (`fuel.rs`).
     Spend(u32),
     /// The value of a static parameter, by its number from 1.
     StaticParameter(u32),
@@ -143,18 +143,18 @@ pub enum Op {
     MemCopy,
     /// Calls compiled code by its symbol.
     CallSymbol(Callee),
-    /// Calls the run time.
     CallRuntime(RuntimeFn),
-    /// A point where a collection may happen and a stop request is answered.
+    /// A point where a collection may happen and stop requests are handled.
     Safepoint,
     /// Makes an object of this concrete struct type; its fields are zero.
     Alloc(Type),
-    /// As `Alloc`, but the object may be in the frame of the function. It lives until the function returns or this
-    /// instruction is executed again, and no reference may outlive it. Lowering may allocate it on the heap instead.
+    /// Like `Alloc`, but the object may be in the frame of the function. It lives until the function returns
+    /// or this instruction is executed again, and no reference may outlive it. Lowering may allocate it on
+    /// the heap instead.
     AllocStack(Type),
     /// The type object of the operand, an object.
     TypeOf,
-    /// Tells the collector that the further operands were stored into the first, an object.
+    /// Tells the collector that the remaining operands were stored into the first, an object.
     WriteBarrier,
     /// The second operand, an address that is valid while the first, an object, is alive.
     GcLoaded,
@@ -172,25 +172,25 @@ pub enum Op {
     ExtractLane(Lanes, u8),
     /// The first operand with one lane replaced by the second.
     InsertLane(Lanes, u8),
-    /// The bits of the second operand where the first has ones, else those of the third.
+    /// The bits of the second operand where the first has ones, else the bits of the third.
     LaneSelect,
 }
 
 /// How memory is accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
-    /// The addend of the address, in bytes.
+    /// Byte offset added to the address.
     pub offset: i32,
-    /// Which memory it is; accesses to different regions never overlap.
+    /// The memory accessed; accesses to different regions never overlap.
     pub region: Region,
     /// The known alignment of the address with the offset: 2 to this power.
     pub align_log2: u8,
 }
 
-/// Kinds of memory, which do not overlap except where they say so.
+/// Kinds of memory, which do not overlap unless stated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Region {
-    /// Memory behind a `Ptr`, including the inside of objects, so it overlaps `Field` and `Element`.
+    /// Memory reached through a `Ptr`, including the inside of objects, so it overlaps `Field` and `Element`.
     Raw,
     /// Stack slots whose address never leaves the function.
     Slot,
@@ -198,11 +198,13 @@ pub enum Region {
     Constant,
     /// Fields of mutable objects.
     Field,
-    /// Memory that never changes once its object is made: fields of immutable objects, the address of a `Memory`'s elements.
+    /// Memory that never changes once its object is initialised: fields of immutable objects, the address of
+    /// a `Memory`'s elements.
     Immutable,
     /// Elements of `Memory`.
     Element,
-    /// The header of an `Array`: the address of its elements, its `Memory`, its size. Integers in it are sizes, never negative.
+    /// The header of an `Array`: the address of its elements, its `Memory`, its size. Its integers are sizes,
+    /// never negative.
     Header,
     /// Root slots and the links between GC frames.
     Frame,
@@ -216,7 +218,7 @@ pub enum Region {
 }
 
 impl Region {
-    /// All regions, in the order of their numbers.
+    /// All regions, by number.
     pub const ALL: [Region; 11] = [
         Region::Raw,
         Region::Slot,
@@ -283,7 +285,7 @@ impl Ordering {
         Ordering::SequentiallyConsistent,
     ];
 
-    /// The symbol that stands for the order in Julia.
+    /// Julia's symbol for the order.
     pub fn name(self) -> &'static str {
         match self {
             Ordering::NotAtomic => "not_atomic",
@@ -311,26 +313,25 @@ pub enum RmwOp {
     Add,
     /// The old value minus the operand.
     Sub,
-    /// Their common bits.
+    /// Bitwise and.
     And,
-    /// The complement of their common bits.
+    /// Complement of the bitwise and.
     Nand,
-    /// The bits of either.
+    /// Bitwise or.
     Or,
-    /// The bits in which they differ.
+    /// Bitwise exclusive or.
     Xor,
-    /// The greater as signed integers.
+    /// The signed maximum.
     Smax,
-    /// The lesser as signed integers.
+    /// The signed minimum.
     Smin,
-    /// The greater as unsigned integers.
+    /// The unsigned maximum.
     Umax,
-    /// The lesser as unsigned integers.
+    /// The unsigned minimum.
     Umin,
 }
 
 impl RmwOp {
-    /// All operations.
     pub const ALL: [RmwOp; 11] = [
         RmwOp::Xchg,
         RmwOp::Add,

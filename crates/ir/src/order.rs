@@ -1,7 +1,8 @@
 //! Layout: the order of blocks in a function and of instructions in a block.
 //!
-//! Both orders are doubly linked lists over side tables, so that insertion and removal anywhere cost a constant, and an
-//! unlinked instruction is simply in no block. The content of an instruction lives in [`Func`](crate::Func).
+//! Both orders are doubly linked lists over side tables, so insertion and removal take constant time
+//! anywhere, and an unlinked instruction is simply in no block. The content of an instruction lives in
+//! [`Func`](crate::Func).
 
 use crate::entity::{Block, Inst};
 use cranelift_entity::SecondaryMap;
@@ -33,7 +34,7 @@ struct InstNode {
 }
 
 impl Order {
-    /// Nothing yet, with room for so much.
+    /// An empty order with reserved capacity.
     pub(crate) fn with_capacity(blocks: usize, insts: usize) -> Order {
         let (blocks, insts) = (SecondaryMap::with_capacity(blocks), SecondaryMap::with_capacity(insts));
         Order { blocks, insts, ..Order::default() }
@@ -89,7 +90,7 @@ impl Order {
         self.insts[inst].block.expand()
     }
 
-    /// Links a block after `after`, or first. Nothing happens if `after` is the block itself or is not linked.
+    /// Links a block after `after`, or first. Does nothing if `after` is the block itself or is not linked.
     pub(crate) fn insert_block(&mut self, block: Block, after: Option<Block>) {
         if after.is_some_and(|after| after == block || !self.has_block(after)) {
             return;
@@ -131,7 +132,8 @@ impl Order {
         }
     }
 
-    /// Links an instruction into `block` after `after`, which is in it, or first. One that stands there already stays.
+    /// Links an instruction into `block` after `after`, which must be in it, or first. An instruction already
+    /// there stays.
     pub(crate) fn insert_inst(&mut self, inst: Inst, block: Block, after: Option<Inst>) {
         if after == Some(inst) {
             return;

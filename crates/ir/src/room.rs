@@ -1,10 +1,10 @@
-//! Whether `%new` of an array surely has as many elements as its size says.
+//! Decides whether `%new` of an array is certain to have as many elements as its size claims.
 //!
 //! ```text
 //! %1 = memorynew(Memory{T}, n)    %2 = memoryrefnew(%1)    %3 = tuple(n)    %new(Vector{T}, %2, %3)
 //! ```
 //!
-//! Elsewhere a checked program tests it where it runs.
+//! Otherwise a checked program tests it at run time.
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -13,7 +13,7 @@ use crate::func::Func;
 use crate::op::Op;
 use crate::types::Types;
 
-/// Whether the elements of a new array are those of a fresh `Memory` of that length, or none.
+/// Whether a new array uses a fresh `Memory` of exactly its length, or is empty.
 pub fn has_room(types: &Types, func: &Func, inst: Inst) -> bool {
     let &[reference, size] = func.args(inst) else { return false };
     let builtin = |value: Value, wanted: Builtin| {
@@ -35,7 +35,7 @@ pub fn has_room(types: &Types, func: &Func, inst: Inst) -> bool {
     let Some(&[memory]) = builtin(reference, Builtin::Memoryrefnew) else { return false };
     let Some(&[_, length]) = builtin(memory, Builtin::Memorynew) else { return false };
     let is_enough = count.zip(number(length)).is_some_and(|(count, length)| count <= length);
-    // A constant of the same bits is the same value.
+    // Equal constants are the same value.
     let fits = is_enough || matches!(sizes, [size] if *size == length);
     fits && types.memory_element(func.ty(memory)).is_some()
 }

@@ -1,25 +1,25 @@
 //! The entry points of the run time that compiled code calls.
 //!
-//! Low IR names them by this enum and never by address, so that the same function can be interpreted, linked into a
-//! process or written to an image. A row gives the symbol that the linker resolves, the low types of the arguments and
-//! results, and whether the call returns.
+//! Low IR names them by this enum and never by address, so that the same function can be interpreted, linked
+//! into a process or written to an image. A row states the symbol that the linker resolves, the low types of
+//! the arguments and results, and whether the call returns.
 //!
 //! | kind | action |
 //! |---|---|
 //! | throws | records an exception and does not return |
 //! | prints | writes to the output |
-//! | allocates | gives an object, or null with an exception recorded; a collection may happen |
-//! | resizes | changes the length of an array; gives the array, or null with an exception recorded; a collection may happen |
-//! | reads | gives a part of an object, or null with an exception recorded; a collection may happen |
-//! | refills | changes a counter of the thread; gives an object, or null with an exception recorded; a collection may happen |
-//! | asks | reads objects; no collection, no exception |
-//! | barrier | notes a store; no collection, no exception |
+//! | allocates | returns an object, or null with an exception recorded; a collection may happen |
+//! | resizes | changes the length of an array; returns the array, or null with an exception recorded; a collection may happen |
+//! | reads | returns a part of an object, or null with an exception recorded; a collection may happen |
+//! | refills | changes a counter of the thread; returns an object, or null with an exception recorded; a collection may happen |
+//! | asks | queries objects; no collection, no exception |
+//! | barrier | records a store; no collection, no exception |
 //! | handles | works on the exceptions of the thread |
-//! | region | lets collections continue without the thread, or ends that |
-//! | args | takes an array of objects and its length; gives an object, or null with an exception recorded |
+//! | region | begins or ends a region in which collections do not wait for the thread |
+//! | args | takes an array of objects and its length; returns an object, or null with an exception recorded |
 //!
-//! The throwing entries record an exception in the thread and do not return. Their arguments are the parts of the message:
-//! the address of a symbol's record, a string, or a number.
+//! The throwing entries record an exception in the thread and do not return. Their arguments are the parts of
+//! the message: the address of a symbol's record, a string, or a number.
 
 use crate::types::Type;
 use std::fmt;
@@ -39,7 +39,7 @@ macro_rules! runtime_fns {
                 match self { $(RuntimeFn::$variant => $symbol,)* }
             }
 
-            /// The low types of the arguments; the thread is passed beside them.
+            /// The low types of the arguments; the thread is passed in addition.
             pub fn params(self) -> &'static [Type] {
                 match self { $(RuntimeFn::$variant => &[$(Type::$param),*],)* }
             }
@@ -60,27 +60,27 @@ macro_rules! runtime_fns {
 /// Kinds of entry points; see [the module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RuntimeKind {
-    /// Records an exception and does not come back.
+    /// Records an exception and does not return.
     Throws,
     /// Writes to the output.
     Prints,
-    /// Gives an object, or null with an exception recorded.
+    /// Returns an object, or null with an exception recorded.
     Allocates,
-    /// Changes the length of an array. Gives the array, or null with an exception recorded.
+    /// Changes the length of an array. Returns the array, or null with an exception recorded.
     Resizes,
-    /// Gives what an object holds, or null with an exception recorded.
+    /// Returns what an object holds, or null with an exception recorded.
     Reads,
-    /// Refills a counter of the thread. Gives an object, or null with an exception recorded.
+    /// Refills a counter of the thread. Returns an object, or null with an exception recorded.
     Refills,
-    /// Reads objects.
+    /// Queries objects.
     Asks,
-    /// Notes a store.
+    /// Records a store.
     Barrier,
     /// Works on the exceptions of the thread.
     Handles,
     /// Begins or ends a region in which collections do not wait for the thread.
     Region,
-    /// Takes an array of objects and its length; gives an object, or null with an exception recorded.
+    /// Takes an array of objects and its length; returns an object, or null with an exception recorded.
     Args,
 }
 
@@ -89,8 +89,8 @@ runtime_fns! {
     ThrowDivide "brolga_throw_divide" () Throws;
     /// Throws `BoundsError` for an index.
     ThrowBounds "brolga_throw_bounds" (I64) Throws;
-    /// Throws the exception that a function of Base makes of a symbol and numbers: the packed
-    /// [`Thrown`](crate::base_fn::Thrown), the symbol, and the low and high half of both numbers.
+    /// Throws the exception that a function of Base makes from a symbol and numbers: the packed
+    /// [`Thrown`](crate::base_fn::Thrown), the symbol, and the low and high halves of both numbers.
     ThrowOperands "brolga_throw_operands" (I64, PTR, I64, I64, I64, I64) Throws;
     /// Throws `ErrorException` with the string.
     ThrowError "brolga_throw_error" (TRACKED) Throws;
@@ -118,31 +118,32 @@ runtime_fns! {
     PrintSymbol "brolga_print_symbol" (TRACKED) Prints;
     /// Prints `nothing`.
     PrintNothing "brolga_print_nothing" () Prints;
-    /// Prints an address.
     PrintPtr "brolga_print_ptr" (PTR) Prints;
     /// Prints an object.
     PrintAny "brolga_print_any" (TRACKED) Prints;
-    /// A zeroed object of so many bytes and this type.
+    /// A zeroed object of `n` bytes and this type.
     GcAlloc "brolga_gc_alloc" (I64, PTR) -> TRACKED Allocates;
-    /// A `Memory` of this type with so many elements.
+    /// A `Memory` of this type with `n` elements.
     GcMemory "brolga_gc_memory" (PTR, I64) -> TRACKED Allocates;
-    /// A `String` of so many zero bytes.
+    /// A `String` of `n` zero bytes.
     GcString "brolga_gc_string" (I64) -> TRACKED Allocates;
-    /// Adds so many undefined elements at the end of a vector.
+    /// Appends `n` undefined elements to a vector.
     ArrayGrowEnd "brolga_array_grow_end" (TRACKED, I64) -> TRACKED Resizes;
-    /// Removes so many elements at the end of a vector.
+    /// Removes the last `n` elements of a vector.
     ArrayDelEnd "brolga_array_del_end" (TRACKED, I64) -> TRACKED Resizes;
     /// A boxed `Int64`.
     BoxInt "brolga_gc_box_int" (I64) -> TRACKED Allocates;
     /// A reference that does not keep its object alive.
     WeakRef "brolga_gc_weak_ref" (TRACKED) -> TRACKED Allocates;
-    /// `nothing`; null if a function of the program that C has called ended with an exception, which continues here.
+    /// Returns `nothing`, or null if a program function called from C ended with an exception, which is
+    /// rethrown here.
     CarriedException "brolga_carried_exception" () -> TRACKED Allocates;
     /// `getfield` of an object of any type by a field's name or number.
     GetField "brolga_get_field" (TRACKED, TRACKED) -> TRACKED Reads;
-    /// The thread's counter of fuel is below zero: `nothing`, and it is filled again; null if the call has none left, which ends it.
+    /// Called when the thread's fuel counter is below zero: refills it and returns `nothing`, or null if the
+    /// call has no fuel left, which ends it.
     Refuel "brolga_refuel" () -> TRACKED Refills;
-    /// Something was stored into an old object.
+    /// Records a store into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;
     /// The thread is about to block.
     GcLeave "brolga_gc_leave" () Region;
@@ -150,40 +151,42 @@ runtime_fns! {
     GcEnter "brolga_gc_enter" () Region;
     /// Throws an object.
     Throw "brolga_throw" (TRACKED) Throws;
-    /// Throws `TypeError`: the function with the name of a symbol expected a value of a type, and got an object.
+    /// Throws `TypeError`: a function, named by a symbol, expected a value of a type and received an object.
     ThrowTypeAssert "brolga_throw_type_assert" (PTR, PTR, TRACKED) Throws;
     /// Throws `BoundsError` for an array and an index.
     ThrowBoundsOf "brolga_throw_bounds_of" (TRACKED, I64) Throws;
     /// Throws `BoundsError(of, (index,))`.
     ThrowBoundsIn "brolga_throw_bounds_in" (TRACKED, I64) Throws;
-    /// Throws the exception that is being handled once more.
+    /// Rethrows the exception being handled.
     Rethrow "brolga_rethrow" () Throws;
-    /// The exception that is being handled, as an object that the thread keeps alive.
+    /// The exception being handled, as an object that the thread keeps alive.
     CurrentException "brolga_current_exception" () -> TRACKED Handles;
-    /// How many exceptions are being handled.
+    /// The number of exceptions being handled.
     ExceptionDepth "brolga_exception_depth" () -> I64 Handles;
-    /// Forgets the exceptions above a depth.
+    /// Drops the exceptions above a depth.
     PopException "brolga_pop_exception" (I64) Handles;
-    /// Whether an object is of a type: 1 or 0.
+    /// Whether an object has a type: 1 or 0.
     Isa "brolga_isa" (TRACKED, PTR) -> I32 Asks;
     /// Whether one type is a subtype of another: 1 or 0.
     Subtype "brolga_subtype" (TRACKED, TRACKED) -> I32 Asks;
-    /// Whether two objects cannot be told apart: 1 or 0. A null is the same as a null only.
+    /// Whether two objects are indistinguishable (`===`): 1 or 0. Null equals only null.
     Egal "brolga_egal" (TRACKED, TRACKED) -> I32 Asks;
     /// Calls the first object with the others.
     Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
     /// Calls the first object with the others, in the newest world.
     ApplyLatest "brolga_apply_latest" (PTR, I64) -> TRACKED Args;
-    /// Does what the builtin does whose function is the first object, with the others. No method of that name is looked for.
+    /// Calls the builtin whose function is the first object with the others, without method lookup.
     ApplyBuiltin "brolga_apply_builtin" (PTR, I64) -> TRACKED Args;
-    /// Calls the second object with the elements of those behind it; the first is the function that iterates.
+    /// Calls the second object with the elements of the following objects; the first is the function that
+    /// iterates.
     ApplyIterate "brolga_apply_iterate" (PTR, I64) -> TRACKED Args;
     /// A tuple of the objects.
     Tuple "brolga_tuple" (PTR, I64) -> TRACKED Args;
-    /// Calls the function of Julia's run time whose name is the first object, a symbol, with the others.
+    /// Calls the function of Julia's run time named by the first object, a symbol, with the others.
     JuliaCall "brolga_julia_call" (PTR, I64) -> TRACKED Args;
-    /// The static parameter of a call: the `where` of the method as a type
-    /// ([`Statics::to_type`](crate::types::Statics::to_type)), its number, and the arguments. Throws `UndefVarError` if it has no value.
+    /// The static parameter of a call: takes the `where` of the method as a type
+    /// ([`Statics::to_type`](crate::types::Statics::to_type)), its number, and the arguments. Throws
+    /// `UndefVarError` if it has no value.
     StaticParameter "brolga_static_parameter" (PTR, I64) -> TRACKED Args;
     /// Whether the static parameter of a call has a value, with the same operands.
     StaticDefined "brolga_static_defined" (PTR, I64) -> TRACKED Args;
@@ -195,12 +198,12 @@ impl RuntimeFn {
         self.kind() != RuntimeKind::Throws
     }
 
-    /// Whether it takes an array of objects and its length, so that low IR may name the objects instead.
+    /// Whether it takes an array of objects and its length, so that low IR may list the objects instead.
     pub fn takes_array(self) -> bool {
         self.kind() == RuntimeKind::Args
     }
 
-    /// Whether a null result says that an exception was recorded.
+    /// Whether a null result means that an exception was recorded.
     pub fn may_fail(self) -> bool {
         matches!(
             self.kind(),

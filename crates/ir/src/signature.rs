@@ -1,4 +1,4 @@
-//! Signatures of functions, and the linker symbols that they give.
+//! Signatures of functions, and their linker symbols.
 //!
 //! ```text
 //!  signature  f(x::Int64, y::T)::T where {T <: Real}        symbol  f(Int64, T) where {T <: Real}
@@ -13,11 +13,10 @@ use crate::types::{Pattern, StaticBound, Statics, Type, TypeKind};
 /// The parameters and results of a function.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Signature {
-    /// The arguments.
     pub params: Vec<Param>,
     /// The results: one type in a high function, any number of low types in a low one.
     pub results: Vec<Type>,
-    /// Whether the last argument collects all further ones in a tuple.
+    /// Whether the last argument collects all remaining ones in a tuple.
     pub vararg: bool,
     /// The variables of its `where`.
     pub statics: Statics,
@@ -36,11 +35,12 @@ impl Signature {
 pub struct Param {
     /// Its name, if it has one.
     pub name: Option<Name>,
-    /// Its type; for a collecting argument the type of the tuple.
+    /// Its type; for a collecting argument the tuple type.
     pub ty: Type,
 }
 
-/// The linker symbol of a high function with this signature. Methods that differ in their variables alone have different symbols.
+/// The linker symbol of a high function with this signature. Methods that differ only in their variables have
+/// different symbols.
 pub fn func_symbol(cx: &Context, sig: &Signature) -> String {
     let Some((function, args)) = sig.params.split_first() else { return String::new() };
     if !sig.statics.is_open() {

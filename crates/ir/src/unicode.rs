@@ -1,4 +1,4 @@
-//! The C functions of `utf8proc` that Julia's library calls, over the tables of maintained crates.
+//! The C functions of `utf8proc` that Julia's library calls, on top of the tables of maintained crates.
 //!
 //! | C function | here | tables |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | `utf8proc_isupper`, `islower` | [`is_upper`], [`is_lower`] | the case mappings |
 //! | `utf8proc_codepoint_valid` | [`is_valid`] | |
 //!
-//! A character is given by a number, which need not be a code point: numbers above `0x10ffff` are unassigned, surrogates have their own category.
-//! Case mappings are the simple ones, of one character to one.
+//! A character is a number, which need not be a code point: numbers above `0x10ffff` are unassigned,
+//! surrogates have their own category. Case mappings are the simple ones, from one character to one.
 //!
 //! Not done: normalization and grapheme breaks (`utf8proc_decompose`, `utf8proc_grapheme_break`).
 
@@ -58,30 +58,30 @@ pub fn category(character: u32) -> i32 {
     }
 }
 
-/// How many columns of a terminal a character takes: 0, 1 or 2.
+/// The width of a character in terminal columns: 0, 1 or 2.
 pub fn char_width(character: u32) -> i32 {
     let Some(known) = char::from_u32(character) else { return 0 };
     match category(character) {
-        // Private use characters are shown as one column, a soft hyphen as a hyphen.
+        // Private use characters take one column, as does a soft hyphen.
         29 => 1,
         27 if character == 0xad => 1,
         _ => known.width().unwrap_or(0).min(2) as i32,
     }
 }
 
-/// The upper case form; the character itself if it has none of a single character.
+/// The upper case form; the character itself if it has no single-character form.
 pub fn to_upper(character: u32) -> u32 {
     match character {
-        // The only letter whose single upper case form the standard library does not give, because text gets `SS`.
+        // The only letter whose single upper case form the standard library lacks, because text becomes `SS`.
         0xdf => 0x1e9e,
-        // Greek letters with an iota below, of which text gets two letters.
+        // Greek letters with iota subscript, which become two letters in text.
         0x1f80..=0x1f87 | 0x1f90..=0x1f97 | 0x1fa0..=0x1fa7 => character + 8,
         0x1fb3 | 0x1fc3 | 0x1ff3 => character + 9,
         _ => single(character, |c| only(c.to_uppercase())),
     }
 }
 
-/// The lower case form; the character itself if it has none of a single character.
+/// The lower case form; the character itself if it has no single-character form.
 pub fn to_lower(character: u32) -> u32 {
     match character {
         0x130 => 0x69,
@@ -89,7 +89,7 @@ pub fn to_lower(character: u32) -> u32 {
     }
 }
 
-/// The title case form: the upper case one but for digraphs, and for Georgian, which has none.
+/// The title case form: the upper case one, except for digraphs and for Georgian, which has none.
 pub fn to_title(character: u32) -> u32 {
     match character {
         0x1c4..=0x1c6 => 0x1c5,
@@ -111,7 +111,7 @@ pub fn is_lower(character: u32) -> bool {
     to_upper(character) != character && to_lower(character) == character
 }
 
-/// Whether a number is a code point that text may have: no surrogate.
+/// Whether a number is a code point allowed in text: not a surrogate.
 pub fn is_valid(character: u32) -> bool {
     char::from_u32(character).is_some()
 }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(to_lower('Ä'.into()), u32::from('ä'));
         assert_eq!((to_title('ǆ'.into()), to_title('a'.into())), (0x1c5, 0x41));
         assert_eq!((to_upper('ᾀ'.into()), to_upper('ῳ'.into())), ('ᾈ'.into(), 'ῼ'.into()));
-        // The title case letter ǅ is neither, and so are letters without cases.
+        // The title case letter ǅ is neither, nor are letters without case.
         let upper: Vec<char> = "Aaǅª1ẞßΣς漢É".chars().filter(|&c| is_upper(c.into())).collect();
         let lower: Vec<char> = "Aaǅª1ẞßΣς漢é".chars().filter(|&c| is_lower(c.into())).collect();
         assert_eq!((&upper[..], &lower[..]), (&['A', 'ẞ', 'Σ', 'É'][..], &['a', 'ß', 'ς', 'é'][..]));

@@ -1,18 +1,21 @@
-//! Interned entries that several views share, and that are freed when no view holds them.
+//! Interned entries shared by several views, and freed when no view holds them.
 //!
-//! Problem: names and types are numbers, compared and hashed everywhere, and programs that work together must agree on them. So one table numbers
-//! them for all. A table that only grows keeps every name that was ever used; a table that frees entries must know the holders of its numbers.
+//! Problem: names and types are numbers, compared and hashed everywhere, and programs that work together must
+//! agree on them. So one table numbers them for all. A table that only grows keeps every name ever used; to
+//! free entries, it must record the holders of their numbers.
 //!
 //! ```text
 //!   store    key ──► number ──► Weak ─────────┐           one for programs that share names and types
 //!                                             ▼
-//!   view A   number ──► Arc ───────────► entry 17         one for each program: it holds the entries that it has read
+//!   view A   number ──► Arc ───────────► entry 17         one per program: it holds the entries that it has read
 //!   view B   number ──► Arc ────────────────▲
 //! ```
 //!
-//! A view holds every entry that it has interned, found or read. The holder of a number has a view that holds the entry, or had one when it passed the number
-//! to another view, which holds it from the first read on. An entry is freed with the last view that holds it. Its number is not reused before the
-//! numbers are exhausted, so a number that outlives its entry is unknown to all views rather than that of another entry.
+//! A view holds every entry that it has interned, found or read. The holder of a number has a view that holds
+//! the entry, or had one when it passed the number to another view, which holds the entry from its first read
+//! on. An entry is freed with the last view that holds it. Its number is not reused until the numbers are
+//! exhausted, so a number that outlives its entry is unknown to all views rather than referring to another
+//! entry.
 //!
 //! | question | locks |
 //! |---|---|
@@ -20,15 +23,16 @@
 //! | the entry of a number that it has not seen; an entry by its key | the store's, to read |
 //! | a new entry | the store's, to write |
 //!
-//! Readers have plain references, as long as the view lives: a view never releases an entry.
+//! Readers have plain references for the lifetime of the view: a view never releases an entry.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | V1 | newest: load, store | Relaxed | – | nothing: the table is read through its own `OnceLock`, and a reader that finds no entry there looks again under the lock |
+//! | V1 | newest: load, store | Relaxed | – | nothing: the table is read through its own `OnceLock`, and a reader that finds no entry there retries under the lock |
 //!
-//! Cost: a look-up of a number is a load, a multiplication and a probe or two. A view takes 16 to 64 bytes for each entry that it holds, and an empty one
-//! does not allocate. The store drops the numbers of freed entries when it has twice as many as were left by the last sweep, so a fresh entry costs
-//! constant time.
+//! Cost: a look-up of a number is a load, a multiplication and one or two probes. A view takes 16 to 64 bytes
+//! for each entry that it holds; an empty one does not allocate. The store drops the numbers of freed entries
+//! when it has twice as many as remained after the last sweep, so the amortised cost of a new entry is
+//! constant.
 
 use crate::meter::{Charge, Meter};
 use rustc_hash::FxHashMap;
@@ -38,21 +42,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-/// With fewer entries a store is not swept.
+/// A store with fewer entries is not swept.
 const SWEPT: usize = 1024;
-/// The slots of the first table of a view, as a power of two.
+/// Log2 of the number of slots of a view's first table.
 const FIRST: u32 = 3;
-/// Each table has so many times the slots of the one before, as a power of two.
+/// Log2 of the growth factor from one table to the next.
 const GROWTH: u32 = 2;
 /// Enough tables for more entries than fit into memory.
 const TABLES: usize = 14;
-/// What a view and the store take for an entry beside the entry itself, about: two rows of hash tables, a slot and the slots that are empty or
-/// of former tables.
+/// Approximate overhead of an entry in a view and the store: two rows of hash tables, a slot, and slots that
+/// are empty or belong to former tables.
 const PLACE: usize = 160;
 
-/// An entry of a store, or facts about one.
+/// An entry of a store, or facts about an entry.
 pub(crate) trait Weighed {
-    /// The bytes that it takes, about, with all that it alone holds.
+    /// Its approximate size in bytes, including everything that it alone holds.
     fn bytes(&self) -> usize;
 }
 
@@ -62,16 +66,16 @@ pub(crate) struct Store<E: ?Sized> {
 }
 
 struct State<E: ?Sized> {
-    /// The first number; those below belong to entries that every view has.
+    /// The first number; lower ones belong to entries that every view has.
     first: u32,
     /// The number after the last one.
     end: u32,
     /// The number of the next entry.
     next: u32,
-    /// The numbers of the entries whose keys have a hash: nearly always one.
+    /// By hash: the numbers of the entries whose keys have it, nearly always one.
     numbers: FxHashMap<u64, SmallVec<[u32; 1]>>,
     entries: FxHashMap<u32, Weak<E>>,
-    /// At how many entries those that were freed are looked for.
+    /// The number of entries at which the store is swept.
     sweep_at: usize,
 }
 
@@ -99,7 +103,7 @@ impl<E: ?Sized> State<E> {
         if self.entries.len() >= self.sweep_at.max(SWEPT) {
             self.sweep();
         }
-        // Only after four thousand million entries a number comes again, and then none that an entry has.
+        // Numbers are reused only after 2³² entries, and then only free ones.
         while self.next == self.end || self.entries.contains_key(&self.next) {
             self.next = if self.next == self.end { self.first } else { self.next + 1 };
         }
@@ -112,14 +116,14 @@ impl<E: ?Sized> State<E> {
 }
 
 impl<E: ?Sized> Store<E> {
-    /// A store with these numbers.
+    /// A store that uses this range of numbers.
     pub(crate) fn with_numbers(range: Range<u32>) -> Store<E> {
         let (numbers, entries) = (FxHashMap::default(), FxHashMap::default());
         let Range { start: first, end } = range;
         Store { state: RwLock::new(State { first, end, next: first, numbers, entries, sweep_at: 0 }) }
     }
 
-    /// How many numbers it has, those of freed entries before the next sweep included.
+    /// The number of entries, including freed ones until the next sweep.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.state.read().unwrap_or_else(PoisonError::into_inner).entries.len()
@@ -130,7 +134,7 @@ impl<E: ?Sized> Store<E> {
     }
 }
 
-/// A view of a store: what it has looked at, which it holds.
+/// A view of a store; it holds the entries that it has looked up.
 pub(crate) struct View<E: ?Sized + Weighed> {
     store: Arc<Store<E>>,
     held: Held<E>,
@@ -148,12 +152,12 @@ impl<E: ?Sized + Weighed> View<E> {
         View { store, held: Held::new(meter) }
     }
 
-    /// The bytes of what the view holds, about.
+    /// The approximate size in bytes of what the view holds.
     pub(crate) fn bytes(&self) -> usize {
         self.held.charge.bytes()
     }
 
-    /// Another view of the same store, which holds nothing yet.
+    /// Another view of the same store, initially empty.
     pub(crate) fn another(&self, meter: &Arc<Meter>) -> View<E> {
         View::of(self.store.clone(), meter)
     }
@@ -181,12 +185,13 @@ impl<E: ?Sized + Weighed> View<E> {
         self.held.get(number)
     }
 
-    /// The entry of a number, which the view does not hold by that.
+    /// The entry of a number, without making the view hold it.
     pub(crate) fn find_number(&self, number: u32) -> Option<Arc<E>> {
         self.store.get(number)
     }
 
-    /// The number of the entry whose key has this hash, and which `is` it. The view does not hold it by that.
+    /// The number of the entry whose key has this hash and for which `is` holds, without making the view hold
+    /// it.
     pub(crate) fn find_key(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
         let state = self.store.state.read().unwrap_or_else(PoisonError::into_inner);
         state.find(hash, is).map(|(number, _)| number)
@@ -203,7 +208,7 @@ impl<E: ?Sized + Weighed> View<E> {
         self.held.insert(number, entry)
     }
 
-    /// The number of the entry whose key has this hash, and which `is` it.
+    /// The number of the entry whose key has this hash and for which `is` holds.
     pub(crate) fn find(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
         let state = self.store.state.read().unwrap_or_else(PoisonError::into_inner);
         let (number, entry) = state.find(hash, is)?;
@@ -212,15 +217,15 @@ impl<E: ?Sized + Weighed> View<E> {
         Some(number)
     }
 
-    /// The same; the entry is made if there is none.
+    /// The same; makes the entry if there is none.
     pub(crate) fn intern(&self, hash: u64, is: impl Fn(&E) -> bool, make: impl FnOnce() -> Arc<E>) -> u32 {
         if let Some(number) = self.find(hash, &is) {
             return number;
         }
-        // Not under the lock: it may look at other entries.
+        // Not under the lock: it may look up other entries.
         let made = make();
         let mut state = self.store.state.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been faster between the two locks.
+        // Another thread may have added it between the two locks.
         let (number, entry) = state.find(hash, is).unwrap_or_else(|| (state.add(hash, &made), made));
         drop(state);
         self.held.insert(number, entry);
@@ -230,11 +235,11 @@ impl<E: ?Sized + Weighed> View<E> {
 
 /// A map from numbers to entries that many threads read while one adds.
 ///
-/// Entries never move, and a table that has become too small stays for its readers; the next one has its entries as well.
+/// Entries never move, and outgrown tables are kept for their readers; each new table contains all entries.
 pub(crate) struct Held<E: ?Sized> {
     tables: [OnceLock<Table<E>>; TABLES],
     newest: AtomicUsize,
-    /// How many entries there are.
+    /// The number of entries.
     count: Mutex<usize>,
     charge: Charge,
 }
@@ -248,7 +253,7 @@ impl<E: ?Sized> Held<E> {
         Held { tables, newest: AtomicUsize::new(0), count: Mutex::new(0), charge: Charge::new(meter, 0) }
     }
 
-    /// The charge of the entries, for what they take beside themselves.
+    /// The charge of the entries, for their size beyond the entry itself.
     pub(crate) fn charge(&self) -> &Charge {
         &self.charge
     }
@@ -264,7 +269,7 @@ impl<E: ?Sized + Weighed> Held<E> {
         }
     }
 
-    /// The entry of a number: this one, if there was none.
+    /// The entry of a number, which is set to this one if there was none.
     pub(crate) fn insert(&self, number: u32, entry: Arc<E>) -> &Arc<E> {
         let found = match self.get(number) {
             Some(found) => Some(found),
@@ -289,7 +294,7 @@ impl<E: ?Sized + Weighed> Held<E> {
             self.newest.store(newest, Ordering::Relaxed); // V1
         }
         let slot = slot(table, number)?;
-        // Another thread may have been faster before the lock.
+        // Another thread may have added it before the lock was taken.
         if slot.get().is_none() {
             *count += 1;
             self.charge.grow(PLACE + entry.bytes());
@@ -302,7 +307,7 @@ fn empty<E: ?Sized>(at: usize) -> Table<E> {
     (0..1usize << (FIRST + GROWTH * at as u32)).map(|_| OnceLock::new()).collect()
 }
 
-/// The slot in which a number stands, or would. A quarter of the slots is empty, so a search ends soon.
+/// The slot that holds a number, or would hold it. A quarter of the slots is empty, so a search is short.
 fn slot<E: ?Sized>(table: &[OnceLock<(u32, Arc<E>)>], number: u32) -> Option<&OnceLock<(u32, Arc<E>)>> {
     let mask = table.len() - 1;
     // The upper bits of the product depend on all bits of the number (Knuth, 6.4).
@@ -380,7 +385,7 @@ mod tests {
         assert!(numbers.iter().enumerate().all(|(n, &number)| a.get(number) == Some(&*n.to_string())));
     }
 
-    /// When the numbers are exhausted, those of live entries are passed over.
+    /// When the numbers are exhausted, live ones are skipped.
     #[test]
     fn numbers_come_round() {
         let a = View::<str>::of(Arc::new(Store::with_numbers(3..u32::MAX)), &Arc::default());

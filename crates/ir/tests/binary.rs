@@ -1,4 +1,5 @@
-//! The binary form of every corpus file and example: the same text comes back, and damage is refused at a place.
+//! The binary form of every corpus file and example: the same text is restored, and damage is refused at an
+//! offset.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,14 +25,14 @@ fn modules_in(folders: &[&str]) -> Vec<(String, Module)> {
         let name = path.display().to_string();
         let source = SourceFile::new(&*name, fs::read_to_string(path).unwrap()).unwrap();
         let (unit, found) = read_text(&source, &Context::new());
-        // Late refusals give warnings.
+        // Late refusals produce warnings.
         assert!(!found.has_errors(), "{name}");
         (name, unit.module)
     };
     paths.into_iter().map(module).collect()
 }
 
-/// The bytes and the text of a module that is the same when it is read from its bytes.
+/// The bytes and the text of a module, after checking that reading the bytes restores it.
 fn comes_back(name: &str, module: &Module) -> (Vec<u8>, String) {
     let bytes = write(module);
     let text = show_module(module).to_string();
@@ -45,13 +46,15 @@ fn comes_back(name: &str, module: &Module) -> (Vec<u8>, String) {
 
 #[test]
 fn every_module_comes_back() {
-    // Programs of Julia are short and hold long messages, so only the others tell how compact the form is.
+    // The Julia programs are short and contain long messages, so only the others show how compact the form
+    // is.
     for (name, module) in modules_in(&["tests/julia"]) {
         comes_back(&name, &module);
     }
     for (name, module) in modules() {
         let (bytes, text) = comes_back(&name, &module);
-        // Header and directory, the names of the types and the head of a function have their size in the smallest module too.
+        // Even the smallest module has the header and directory, the names of the types and the head of a
+        // function.
         let fixed = 72 + 14 * module.func_count();
         assert!(
             (bytes.len() - fixed) * 3 < 2 * text.len(),
@@ -62,7 +65,7 @@ fn every_module_comes_back() {
     }
 }
 
-/// The checksum finds every damage of up to eight bytes in a row, and nearly all other.
+/// The checksum detects all damage of up to eight consecutive bytes, and nearly all other.
 #[test]
 fn damaged_files_are_refused() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

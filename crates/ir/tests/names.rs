@@ -1,4 +1,4 @@
-//! Functions of modules in text and in the binary form: what is written is what is read.
+//! Functions of modules in text and in the binary form: reading restores what was written.
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::text::{read, show_unit};

@@ -1,7 +1,7 @@
 //! The reader against every corpus file, against every form of the printed style, and against damaged text.
 //!
-//! The corpus is `tests/corpus` of the workspace. Damage is 10,000 random edits with a fixed seed: the reader must
-//! answer each of them, quickly and without a panic, and a finding must have its place inside the text.
+//! The corpus is `tests/corpus` of the workspace. Damage is 10,000 random edits with a fixed seed: the reader
+//! must handle each of them quickly and without a panic, and every finding must point inside the text.
 
 mod text_support;
 
@@ -61,7 +61,7 @@ fn without_places(debug: &str) -> String {
 
 #[test]
 fn every_corpus_file_parses() {
-    // functions, blocks and statements as the corpus lists them.
+    // Functions, blocks and statements as the corpus lists them.
     let expected = [
         ("bank_transfer", 2, 9, 33),
         ("binary_search", 2, 16, 49),
@@ -243,7 +243,7 @@ fn statements_beyond_the_corpus() {
     }
 }
 
-/// The operators and operands of an expression of numbers and names, each operation in parentheses.
+/// The operators and operands of an expression of numbers and names, with each operation parenthesised.
 fn grouped(expr: &Expr<'_>) -> String {
     match &expr.kind {
         ExprKind::Prefix(op, inner) => format!("({op}{})", grouped(inner)),
@@ -274,7 +274,7 @@ fn only_powers_bind_tighter_than_prefix_operators() {
             other => panic!("{row}: {other:?}"),
         });
     }
-    // An annotation is of the statement.
+    // An annotation belongs to the statement.
     stmt("!%2::Bool", |found| assert!(!format!("{found:?}").contains("Annotated"), "{found:?}"));
 }
 
@@ -496,6 +496,6 @@ fn damaged_text_is_answered() {
         }
     }
     assert!(refused > 5_000, "only {refused} of the damaged texts were refused");
-    // Generous: the texts together are some 60 MB, and machines that run tests are busy.
+    // Generous: the texts total some 60 MB, and test machines are busy.
     assert!(begin.elapsed() < Duration::from_secs(120));
 }

@@ -1,4 +1,4 @@
-//! The printer: its normal form, and that what it prints is read back as it was.
+//! The printer: its normal form, and that reading restores what it prints.
 
 mod text_support;
 
@@ -16,7 +16,7 @@ use brolga_ir::types::{StaticBound, StaticParam, Statics};
 use brolga_ir::{Context, Func, Level, Module, Op, Param, RuntimeFn, Signature, Type, Value};
 use text_support::{Random, damage, files, unit};
 
-/// Prints `func`, reads it in its own context and prints it again: the same text comes out. Gives the text.
+/// Prints `func`, reads it in its own context and prints it again, expecting the same text. Returns the text.
 fn round_trip(cx: &Arc<Context>, func: &Func) -> String {
     let mut module = Module::new(cx.clone());
     module.add_func(func.clone()).unwrap();
@@ -34,7 +34,7 @@ fn round_trip(cx: &Arc<Context>, func: &Func) -> String {
     once
 }
 
-/// Compiled code names the `where` of a method by a type in which its variables stand.
+/// Compiled code names the `where` of a method by a type that contains its variables.
 #[test]
 fn variables_of_a_where_are_read_back() {
     let mut b = Build::new(Level::Low, &[], &[Type::PTR]);
@@ -192,7 +192,7 @@ fn edges_that_fall_nowhere_are_written() {
     assert!(text.contains("\n4 ┄ "), "{text}");
 }
 
-/// Constants of every kind, in a place that wants no type of them.
+/// Constants of every kind, in a context that expects no type.
 #[test]
 fn high_constants_are_read_back_by_bits() {
     let mut b = Build::new(Level::High, &[], &[Type::ANY]);
@@ -243,7 +243,7 @@ fn high_constants_are_read_back_by_bits() {
     ] {
         constants.push(b.func.constant(Const::String(name(text))));
         constants.push(b.func.constant(Const::Symbol(name(text))));
-        // A literal is no function, and control characters in names are written as pictures.
+        // A literal is not a function, and control characters in names are written as pictures.
         if text != "nothing" && !text.contains('\n') {
             constants.push(b.func.constant(Const::Singleton(types.function(name(text)))));
         }

@@ -244,7 +244,8 @@ fn counting_leaves_become_leaves_by_token() {
             func.args(i).iter().map(|v| enter(v).unwrap() + 1).collect()
         })
         .collect();
-    // The body leaves both handlers, innermost first; the inner handler leaves the outer one; the outer none.
+    // The body leaves both handlers, innermost first; the inner handler leaves the outer one; the outer
+    // leaves none.
     assert_eq!(leaves, [vec![2, 1], vec![1]]);
 }
 
@@ -320,7 +321,7 @@ fn unknown_names_bring_known_ones() {
     assert_eq!(note(&body("builtin Core.zzz(1)::Any")), ("unknown-name", String::new()));
 }
 
-/// Each search looks at all names, so as many searches as names would be quadratic.
+/// Each search considers all names, so one search per name would be quadratic.
 #[test]
 fn known_names_are_looked_for_a_bounded_number_of_times() {
     const COUNT: usize = 500;
@@ -425,7 +426,7 @@ fn functions_and_calls_ask_about_inlining() {
     assert_eq!(rows("1 ─ $(Expr(:meta, :nospecialize, :(x)))\n└── return x"), None);
     assert_eq!(rows("1 ─ $(Expr(:meta, :propagate_inbounds, :noinline))\n└── return x"), Some(Never));
     assert_eq!(rows("1 ─ $(Expr(:meta, :inline))\n│   $(Expr(:meta, :noinline))\n└── return x"), Some(Never));
-    // Optimised code has them in their own block.
+    // Optimised code has them in a separate block.
     assert_eq!(rows("1 ─ return x\n2 ─ $(Expr(:meta, :noinline))"), Some(Never));
     assert_eq!(
         rows(

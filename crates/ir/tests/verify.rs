@@ -1,5 +1,5 @@
-//! The verifier on what the reader makes: every corpus file and example is accepted, and what it says of broken text stands
-//! at the right place.
+//! The verifier on the reader's output: every corpus file and example is accepted, and messages about broken
+//! text point to the right place.
 
 use std::fs;
 use std::path::PathBuf;

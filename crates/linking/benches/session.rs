@@ -2,7 +2,7 @@
 //!
 //! | group | measures |
 //! |---|---|
-//! | `ready` | one look at a ready symbol, by one and by two threads; by name; as a lookup through the lock |
+//! | `ready` | one read of a ready symbol, by one and by two threads; by name; as a lookup through the lock |
 //! | `graph` | definition, lookup, resolution and emission of 100,000 symbols in random order, by shape |
 //! | `change` | one definition, materialization and removal |
 
@@ -88,7 +88,7 @@ fn shape(name: &str, count: usize, random: &mut impl FnMut(usize) -> usize) -> V
         "star" if i == 0 => vec![],
         "star" => vec![0],
         "chain" | "cycle" => vec![(i + 1) % count],
-        // As many edges as symbols, so that the shapes are of one size.
+        // As many edges as symbols, so that all shapes have the same size.
         _ => vec![random(count)],
     };
     (0..count).map(needs).collect()

@@ -4,25 +4,28 @@
 //!   index of the symbol, six bits at a time ──► inner node ──► … ──► page of 64 cells (generation, word)
 //! ```
 //!
-//! A cell holds the address of the ready symbol with that index, or nothing. The first publication there makes nodes and pages, and they stay
-//! until the dylib is closed; cells change. They are written under the session's lock, in the same critical section as the
-//! tables, so the board never shows what a later step has taken back; they are read at any time.
+//! A cell holds the address of the ready symbol with that index, or nothing. Its first publication makes
+//! nodes and pages, which stay until the dylib is closed; cells change. They are written under the session's
+//! lock, in the same critical section as the tables, so the board never shows an address that a later step
+//! has retracted; they can be read at any time.
 //!
-//! Another name gets an index when the old name is gone (`names.rs`), which is after its word was taken back. So the word is empty when
-//! its cell gets another generation, and a reader that has read an address reads the generation of that address, or a later one.
+//! An index is reused for another name when the old name is freed (`names.rs`), which is after its word was
+//! retracted. So the word is empty when its cell gets another generation, and a reader that has read an
+//! address reads the generation of that address, or a later one.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | B1 | set: store of the word | Release | B2 | a caller jumps to code whose bytes it cannot see yet; a symbol that outlives its name finds another's code |
 //! | B2 | get: load of the word | Acquire | B1 | the same, from the other side |
-//! | B3 | set: store of the generation | Relaxed | | nothing: B1 comes behind it |
-//! | B4 | get: load of the generation | Relaxed | | nothing: B2 comes before it |
+//! | B3 | set: store of the generation | Relaxed | | nothing: B1 follows it |
+//! | B4 | get: load of the generation | Relaxed | | nothing: B2 precedes it |
 //!
-//! Nothing else is ordered: an address may be taken back right after it was read. Before the read, the caller acquires what keeps
-//! the code alive (an epoch pin, a handle).
+//! Nothing else is ordered: an address may be retracted right after it was read. Before the read, the caller
+//! acquires something that keeps the code alive (an epoch pin, a handle).
 //!
-//! Cost: one step for each six bits of the index; 16 bytes for a symbol of a full page, 1 KiB for the first of a page. Memory is proportional to the
-//! largest number of names that the session had at a time, not to all that it ever had.
+//! Cost: one step for each six bits of the index; 16 bytes per symbol of a full page, 1 KiB for the first
+//! symbol of a page. Memory is proportional to the largest number of names that the session had at one time,
+//! not to the number that it ever had.
 //!
 //! Not covered: instruction fetch. The symbol's bytes were made fetchable before it was emitted.
 
@@ -32,11 +35,10 @@ use std::sync::OnceLock;
 use crate::ids::Symbol;
 use crate::sync::{AtomicU64, Ordering};
 
-/// An address, as one word.
+/// An address encoded as one word.
 pub trait Address: Copy + Debug + Send + Sync + 'static {
-    /// The word.
     fn to_word(self) -> u64;
-    /// The address of the word that [`Address::to_word`] gave.
+    /// The address encoded by a word from [`Address::to_word`].
     fn from_word(word: u64) -> Self;
 }
 
@@ -60,7 +62,7 @@ impl Address for usize {
     }
 }
 
-/// A node has this many places, as a power of two.
+/// Log2 of the number of slots in a node.
 const BITS: u32 = 6;
 const WIDTH: usize = 1 << BITS;
 
@@ -77,7 +79,7 @@ enum Node {
 }
 
 impl Node {
-    /// A node with `height` nodes below it on the way to a cell.
+    /// A node with `height` nodes below it on the path to a cell.
     fn new(height: u32) -> Box<Node> {
         Box::new(match height {
             0 => Node::Page(std::array::from_fn(|_| Cell {
@@ -91,11 +93,11 @@ impl Node {
 
 /// See the file's header.
 pub(crate) struct Board {
-    /// By the height of the tree: small indices have short ways.
+    /// By the height of the tree: small indices have short paths.
     roots: [Below; 6],
 }
 
-/// A cell without an address. The address whose word would be this is not published, and found the long way.
+/// The word of an empty cell. An address with this word is not published, and is found by a lookup.
 const NOTHING: u64 = 0;
 
 fn height(index: u32) -> u32 {
@@ -111,7 +113,8 @@ impl Board {
         Board { roots: [const { OnceLock::new() }; 6] }
     }
 
-    /// The cell of an index, through nodes that `below` finds or makes: it is handed a place and the height of what belongs there.
+    /// The cell of an index, through nodes that `below` finds or makes, given a slot and the height of the
+    /// node that belongs there.
     fn cell<'a>(
         &'a self,
         index: u32,
@@ -140,10 +143,11 @@ impl Board {
         is_there.then(|| stored.wrapping_sub(1))
     }
 
-    /// Shows the word, or nothing. Before an index is used under another generation, nothing is shown there.
+    /// Publishes the word, or retracts it. It must be retracted before the index is used under another
+    /// generation.
     pub(crate) fn set(&self, symbol: Symbol, word: Option<u64>) {
         let found = match word {
-            // A symbol that was never shown takes no room.
+            // A symbol that was never published takes no memory.
             None => self.cell(symbol.index, |place, _| place.get().map(|node| &**node)),
             Some(_) => self.cell(symbol.index, |place, height| Some(place.get_or_init(|| Node::new(height)))),
         };

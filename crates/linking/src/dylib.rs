@@ -22,9 +22,9 @@ use crate::target::Target;
 pub struct Dylib<T: Target> {
     session: Session<T>,
     id: DylibId,
-    /// Its own tracker.
+    /// The dylib's own tracker.
     tracker: TrackerId<Live<T>>,
-    /// What tracks that which comes in through this handle; none for its own.
+    /// The tracker of definitions made through this handle; `None` for the dylib's own.
     tracked: Option<TrackerId<Live<T>>>,
     name: Arc<str>,
     shown: Arc<Shown<T>>,
@@ -43,7 +43,7 @@ impl<T: Target> Clone for Dylib<T> {
     }
 }
 
-/// A dylib, without keeping its session: for what the session itself keeps.
+/// A dylib, without keeping its session alive: for objects owned by the session itself.
 pub struct WeakDylib<T: Target> {
     session: WeakSession<T>,
     id: DylibId,
@@ -54,7 +54,6 @@ pub struct WeakDylib<T: Target> {
 }
 
 impl<T: Target> WeakDylib<T> {
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -63,7 +62,7 @@ impl<T: Target> WeakDylib<T> {
     /// The dylib.
     ///
     /// # Errors
-    /// The session is gone.
+    /// The session no longer exists.
     pub fn upgrade(&self) -> Result<Dylib<T>, Error> {
         let (session, shown) = (self.session.upgrade(), self.shown.upgrade());
         let (session, shown) = session.zip(shown).ok_or(Error::SessionEnded)?;
@@ -76,23 +75,23 @@ impl<T: Target> WeakDylib<T> {
 pub enum Fact<T: Target> {
     /// Whether a symbol is defined.
     Defined(Symbol, bool),
-    /// The first symbol is not defined without the second.
+    /// The second symbol is defined if the first is.
     Beside(Symbol, Symbol),
-    /// What [`Dylib::ready`] returns of a symbol.
+    /// The result of [`Dylib::ready`] for a symbol.
     Ready(Symbol, Option<T::Address>),
 }
 
-/// Definitions, and what comes into force in the same step; what is not there is left out.
+/// Definitions, and what takes effect in the same step; parts about missing symbols are ignored.
 pub struct Change<T: Target> {
     /// The units to define.
     pub units: Vec<Unit<T>>,
-    /// Whether it takes the place of what is there.
+    /// Whether to replace existing definitions.
     pub replace: bool,
-    /// What it was prepared from: it is made only if all of this is so.
+    /// The facts it was prepared from: the change is made only if all of them hold.
     pub expected: Vec<Fact<T>>,
-    /// Symbols that are not in use any more. Symbols that are being materialized stay.
+    /// Symbols no longer in use. Symbols being materialized stay.
     pub unused: Vec<Symbol>,
-    /// Symbols that stay, and get the tracker of what is defined, and these flags.
+    /// Symbols that stay; they get the tracker of the new definitions, and these flags.
     pub stay: Vec<(Symbol, SymbolFlags)>,
     /// Symbols, each with the one whose tracker it gets.
     pub beside: Vec<(Symbol, Symbol)>,
@@ -109,7 +108,7 @@ impl<T: Target> Dylib<T> {
         Dylib { session, id, tracker, tracked: None, name, shown }
     }
 
-    /// A handle that does not keep the session.
+    /// A handle that does not keep the session alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakDylib<T> {
         let (session, shown) = (self.session.downgrade(), Arc::downgrade(&self.shown));
@@ -123,45 +122,42 @@ impl<T: Target> Dylib<T> {
         self.id
     }
 
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The session.
     #[must_use]
     pub fn session(&self) -> &Session<T> {
         &self.session
     }
 
-    /// A symbol in it.
     #[must_use]
     pub fn label(&self, symbol: Symbol) -> Label {
         Label { dylib: self.id, symbol }
     }
 
-    /// It, as a place to search for exported symbols.
+    /// The dylib as a place to search for exported symbols.
     #[must_use]
     pub fn exported(&self) -> Link {
         Link { dylib: self.id, sees: Sees::Exported }
     }
 
-    /// It, as a place to search for all symbols.
+    /// The dylib as a place to search for all symbols.
     #[must_use]
     pub fn all(&self) -> Link {
         Link { dylib: self.id, sees: Sees::All }
     }
 
-    /// The address of a symbol of the dylib that is ready, hidden or not. Takes no lock and starts nothing. The user of the address holds
-    /// what keeps code alive from before this call.
+    /// The address of a ready symbol of the dylib, hidden or not. Takes no lock and starts nothing. The user
+    /// of the address must hold something that keeps code alive from before this call.
     #[must_use]
     pub fn ready(&self, symbol: Symbol) -> Option<T::Address> {
         self.shown.board.get(symbol).map(T::Address::from_word)
     }
 
-    /// Whether it is the first one of its link order, so that a symbol which is [ready](Dylib::ready) here is what a lookup finds. Takes no lock, unless the embedder
-    /// has set another order.
+    /// Whether it is the first one of its link order, so that a symbol that is [ready](Dylib::ready) here is
+    /// the one that a lookup finds. Takes no lock, unless the embedder has set another order.
     #[must_use]
     pub fn is_first(&self) -> bool {
         let leads = |links: Vec<Link>| links.first().is_some_and(|link| link.dylib == self.id);
@@ -170,16 +166,17 @@ impl<T: Target> Dylib<T> {
 
     /// Looks symbols up in its link order, as a program does at run time.
     pub fn lookup(&self, symbols: impl IntoIterator<Item = Symbol>) -> Lookup<T> {
-        // A closed dylib is searched nevertheless: the lookup says that it is closed.
+        // A closed dylib is searched nevertheless: the lookup reports that it is closed.
         let order = self.links().unwrap_or_else(|_| vec![self.all()]);
         let wants = required(symbols);
         self.session.lookup_with(order, wants, Until::Ready, LookupKind::Dynamic, Priority::Blocking)
     }
 
-    /// The address of a symbol: at once when it is ready in this dylib and that is the first one in its link order, otherwise by [`Dylib::lookup`].
+    /// The address of a symbol: immediately if it is ready in this dylib and that is the first one in its
+    /// link order, otherwise by [`Dylib::lookup`].
     ///
     /// # Errors
-    /// As [`Lookup::wait`].
+    /// As for [`Lookup::wait`].
     pub fn address(&self, name: &str) -> Result<T::Address, Error> {
         let known = self.session.names().find(name);
         if let Some(address) = known.and_then(|symbol| self.ready(symbol)).filter(|_| self.is_first()) {
@@ -193,7 +190,7 @@ impl<T: Target> Dylib<T> {
     /// Defines a unit, tracked by the dylib itself.
     ///
     /// # Errors
-    /// Symbols are defined already; the dylib is closed; the session has ended.
+    /// Symbols are already defined; the dylib is closed; the session has ended.
     pub fn define(&self, unit: impl Into<Unit<T>>) -> Result<(), Error> {
         self.define_all(vec![unit.into()], None)
     }
@@ -201,16 +198,16 @@ impl<T: Target> Dylib<T> {
     /// Defines units, all or none.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; also when the tracker was removed or belongs to another dylib.
+    /// As for [`Dylib::define`]; also if the tracker was removed or belongs to another dylib.
     pub fn define_all(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
         self.put(units, tracker, How::Define)
     }
 
-    /// Defines units in place of what is there: names lead to the new definitions from now on; ready code that uses the old
-    /// ones keeps them.
+    /// Defines units, replacing existing definitions: names lead to the new definitions from now on; ready
+    /// code that uses the old ones keeps them.
     ///
     /// # Errors
-    /// As [`Dylib::define_all`], but symbols that are being materialized are busy, and others are no duplicates.
+    /// As for [`Dylib::define_all`], but symbols being materialized are busy, and others are not duplicates.
     pub fn redefine(&self, units: Vec<Unit<T>>, tracker: Option<&Tracker<T>>) -> Result<(), Error> {
         self.put(units, tracker, How::Replace)
     }
@@ -222,11 +219,12 @@ impl<T: Target> Dylib<T> {
         defined.map_err(|(error, _)| error)
     }
 
-    /// Makes a change, if what it expects is so. Says whether it was. What follows from it takes place when the second result is dropped: so the caller may hold a lock under
-    /// which its own tables change together with these.
+    /// Makes a change, if its expected facts hold; the first result says whether it was made. Its
+    /// consequences take place when the second result is dropped: so the caller may hold a lock under which
+    /// its own tables change together with these.
     ///
     /// # Errors
-    /// As [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Nothing has changed then.
+    /// As for [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Then nothing has changed.
     pub fn change(&self, change: Change<T>) -> (Result<bool, Error>, Later<T>) {
         let Change { units, replace, expected, unused, stay, beside } = change;
         let (tracker, begun) = (self.tracked, self.session.is_within());
@@ -247,7 +245,8 @@ impl<T: Target> Dylib<T> {
         })
     }
 
-    /// Takes symbols out that lie beside others which are gone, but for those that are being materialized: each symbol with the one beside which it lies.
+    /// Removes symbols placed beside others that no longer exist, except those being materialized: each
+    /// symbol with the one that it was placed beside.
     pub fn remove_orphans(&self, symbols: Vec<(Symbol, Symbol)>) {
         self.session.step(RemoveOrphans { dylib: self.id, symbols });
     }
@@ -255,7 +254,7 @@ impl<T: Target> Dylib<T> {
     /// Defines symbols that have the addresses of others, all or none.
     ///
     /// # Errors
-    /// As [`Dylib::define`].
+    /// As for [`Dylib::define`].
     pub fn alias(&self, aliases: impl IntoIterator<Item = Alias>) -> Result<(), Error> {
         self.define_all(aliases.into_iter().map(Unit::<T>::from).collect(), None)
     }
@@ -268,7 +267,7 @@ impl<T: Target> Dylib<T> {
         self.session.read(LinkOrder::Own(self.id))
     }
 
-    /// Sets its link order; it counts for lookups from now on.
+    /// Sets its link order, which applies to lookups from now on.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -279,7 +278,7 @@ impl<T: Target> Dylib<T> {
         self.session.step(SetLinks { dylib: self.id, links })
     }
 
-    /// Appends to its link order what is not in it.
+    /// Appends the links that are not yet in its link order.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -287,7 +286,7 @@ impl<T: Target> Dylib<T> {
         self.session.step(AddLinks { dylib: self.id, links, before: None })
     }
 
-    /// As [`Dylib::add_links`], in front of a dylib that is to stay behind all others, where that is in the order.
+    /// Like [`Dylib::add_links`], but inserts before a dylib that must stay last, if that is in the order.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -295,7 +294,7 @@ impl<T: Target> Dylib<T> {
         self.session.step(AddLinks { dylib: self.id, links, before: Some(last) })
     }
 
-    /// Takes a dylib out of its link order.
+    /// Removes a dylib from its link order.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -317,21 +316,22 @@ impl<T: Target> Dylib<T> {
         self.session.step(add).map_err(|(error, _)| error)
     }
 
-    /// Takes a generator out. What it has defined stays.
+    /// Removes a generator. What it has defined stays.
     ///
     /// # Errors
-    /// It is not there; the dylib is closed.
+    /// It does not exist; the dylib is closed.
     pub fn remove_generator(&self, generator: GeneratorId) -> Result<(), Error> {
         self.session.step(RemoveGenerator { dylib: self.id, generator })
     }
 
-    /// A handle to the same dylib: what comes in through it is tracked by `tracker`, if nothing else is said.
+    /// A handle to the same dylib: definitions made through it are tracked by `tracker`, unless specified
+    /// otherwise.
     #[must_use]
     pub fn tracked_by(&self, tracker: &Tracker<T>) -> Dylib<T> {
         Dylib { tracked: Some(tracker.id), ..self.clone() }
     }
 
-    /// A tracker for things in this dylib.
+    /// A tracker for definitions in this dylib.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -341,7 +341,7 @@ impl<T: Target> Dylib<T> {
         Ok(Tracker { session: self.session.clone(), id, on_drop })
     }
 
-    /// Takes names out: all or none. See [`RemoveSymbols`].
+    /// Removes names: all or none. See [`RemoveSymbols`].
     ///
     /// # Errors
     /// Some are missing, or being materialized.
@@ -373,7 +373,7 @@ impl<T: Target> Dylib<T> {
         self.session.step(Contents(self.id))
     }
 
-    /// Symbols that a symbol waits for: those of one unit that is not emitted. Nothing when it is ready or failed.
+    /// Symbols that a symbol waits for, all of one unit that is not emitted. Empty if it is ready or failed.
     #[must_use]
     pub fn waits_for(&self, symbol: Symbol) -> Vec<Name> {
         let labels = self.session.step(WaitsFor(self.label(symbol)));
@@ -381,12 +381,12 @@ impl<T: Target> Dylib<T> {
     }
 }
 
-/// The fate of a tracker's definitions when its handle is dropped.
+/// What happens to a tracker's definitions when its handle is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnDrop {
     /// They stay, tracked by the dylib.
     Keep,
-    /// They are removed; what ready code uses stays until it is not used any more.
+    /// They are removed; what ready code uses stays until it is no longer used.
     Remove,
 }
 
@@ -401,15 +401,15 @@ impl<T: Target> Tracker<T> {
     /// Removes what it tracks, and the tracker.
     ///
     /// # Errors
-    /// The policy refuses, and nothing was removed; or it was removed before.
+    /// The policy refuses, and nothing was removed; or it was already removed.
     pub fn remove(&self, dependants: Dependants) -> Result<(), Error> {
         self.session.step(RemoveTracker { tracker: self.id, dependants })
     }
 
-    /// Moves what it tracks to `to`, and removes the tracker. Nothing happens when they are the same.
+    /// Moves what it tracks to `to`, and removes the tracker. Does nothing if they are the same.
     ///
     /// # Errors
-    /// One of them was removed before, or they belong to different dylibs.
+    /// One of them was already removed, or they belong to different dylibs.
     pub fn transfer_to(&self, to: &Tracker<T>) -> Result<(), Error> {
         self.session.step(Transfer { from: self.id, to: Some(to.id) })
     }
@@ -417,7 +417,7 @@ impl<T: Target> Tracker<T> {
 
 impl<T: Target> Drop for Tracker<T> {
     fn drop(&mut self) {
-        // It may have been removed: then there is nothing to do.
+        // It may have been removed already: then there is nothing to do.
         let _ = match self.on_drop {
             OnDrop::Keep => self.session.step(Transfer { from: self.id, to: None }),
             OnDrop::Remove => {
@@ -431,7 +431,7 @@ impl<T: Target> Session<T> {
     /// Makes a dylib, which is linked against itself.
     ///
     /// # Errors
-    /// There is one of that name, or the session has ended.
+    /// The name is taken, or the session has ended.
     pub fn create_dylib(&self, name: &str) -> Result<Dylib<T>, Error> {
         let name: Arc<str> = name.into();
         let shown = Arc::new(Shown::new());
@@ -440,7 +440,7 @@ impl<T: Target> Session<T> {
         Ok(Dylib::new(self.clone(), id, tracker, name, shown))
     }
 
-    /// Dylibs that link orders reach from `roots`, in pre-order, each once.
+    /// Dylibs reached by link orders from `roots`, in pre-order, without duplicates.
     ///
     /// # Errors
     /// One of them is closed.

@@ -1,19 +1,19 @@
-//! Errors, with the symbols that they concern and the whole chain of causes.
+//! Errors, with the symbols concerned and the whole chain of causes.
 //!
 //! ```text
 //!   Error::Failed ─► Failure{main: [f]} ─cause─► Failure{main: [g]} ─cause─► Failure{lib: [h]} ─cause─► "no memory"
 //! ```
 //!
-//! Errors own the names that they print, so they outlive the session. A chain may be as long as the program is deep:
-//! dropping and printing it never recurse. A [`Failure`] made by the session for a hundred symbols is one value that
-//! is shared by all of them.
+//! Errors own the names that they print, so they outlive the session. A chain may be as long as the program
+//! is deep: dropping and printing it never recurse. A [`Failure`] that the session makes for a hundred
+//! symbols is one value shared by all of them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::SessionId;
 
-/// A symbol by its text: what errors carry.
+/// A symbol by its text, as carried by errors.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
     /// The dylib's name.
@@ -43,7 +43,7 @@ impl fmt::Display for List<'_> {
     }
 }
 
-/// An error that a user of the session brought.
+/// An error from a user of the session.
 pub type Foreign = Arc<dyn std::error::Error + Send + Sync>;
 
 /// Why symbols failed.
@@ -52,22 +52,23 @@ pub type Foreign = Arc<dyn std::error::Error + Send + Sync>;
 pub enum Cause {
     /// The materializer reported it.
     Reported(Foreign),
-    /// The materializer dropped the responsibility, or its task, without a word.
+    /// The materializer dropped the responsibility, or its task, without an error.
     Abandoned,
-    /// The code that materialized them panicked. Here is its message, if it was a text and the panic ended the task.
+    /// The code that materialized them panicked; with the message, if it was text and the panic ended the
+    /// task.
     Panicked(Option<Arc<str>>),
     /// Their tracker was removed.
     Removed,
     /// Their dylib was closed, or the session ended.
     Closed,
-    /// Something that they need failed.
+    /// A dependence failed.
     Needs(Arc<Failure>),
     /// The session refused a step of the materialization.
     Refused(Box<Error>),
 }
 
 impl Cause {
-    /// The cause that `error` is: a failure that a lookup reported stays a link of the chain.
+    /// The cause for `error`: a failure reported by a lookup stays a link of the chain.
     pub fn of(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Cause {
         match error.into().downcast::<Error>() {
             Ok(own) => Cause::from(*own),
@@ -75,7 +76,7 @@ impl Cause {
         }
     }
 
-    /// Whether the end of its chain is a reason that may pass.
+    /// Whether the root cause may be temporary.
     #[must_use]
     pub fn passes(&self) -> bool {
         match self {
@@ -121,7 +122,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Symbols that failed together, and why.
+/// Symbols that failed together, with the cause.
 pub struct Failure {
     symbols: Vec<Name>,
     cause: Cause,
@@ -129,7 +130,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// `passes` says whether the reason at the end of the chain may pass.
+    /// `passes`: whether the root cause may be temporary.
     pub(crate) fn new(mut symbols: Vec<Name>, cause: Cause, passes: bool) -> Arc<Failure> {
         symbols.sort();
         Arc::new(Failure { symbols, cause, passes })
@@ -159,7 +160,8 @@ impl Failure {
         })
     }
 
-    /// Whether the cause at the end of the chain may pass ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
+    /// Whether the root cause may be temporary
+    /// ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
     #[must_use]
     pub fn passes(&self) -> bool {
         self.passes
@@ -202,7 +204,7 @@ impl fmt::Debug for Cause {
 impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            // Their words are part of this error's own.
+            // Their text is part of this error's own.
             Cause::Reported(error) => error.source(),
             Cause::Refused(error) => error.source(),
             Cause::Needs(failure) => Some(&**failure),
@@ -211,69 +213,62 @@ impl std::error::Error for Failure {
     }
 }
 
-/// An operation of the session that did not take place.
+/// Why an operation of the session was not performed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A lookup required symbols that nothing defines; the caller's mistake, or a missing library.
+    /// A lookup required undefined symbols; the caller's mistake, or a missing library.
     #[error("not found: {}", List(symbols))]
     NotFound {
         /// All missing symbols.
         symbols: Vec<Name>,
     },
-    /// Symbols are defined already; nothing was defined.
+    /// Symbols are already defined; nothing was defined.
     #[error("defined twice: {}", List(symbols))]
-    Duplicate {
-        /// All of them.
-        symbols: Vec<Name>,
-    },
-    /// Symbols are being materialized and can be neither removed nor replaced now; nothing was changed.
+    Duplicate { symbols: Vec<Name> },
+    /// Symbols are being materialized, so they can be neither removed nor replaced now; nothing was changed.
     #[error("being materialized: {}", List(symbols))]
-    Busy {
-        /// All of them.
-        symbols: Vec<Name>,
-    },
+    Busy { symbols: Vec<Name> },
     /// Symbols could not be materialized.
     #[error(transparent)]
     Failed(Arc<Failure>),
-    /// The definitions that this concerns were removed meanwhile.
+    /// The definitions concerned were removed in the meantime.
     #[error("the definitions were removed")]
     Removed,
-    /// The dylib is closed.
     #[error("dylib `{dylib}` is closed")]
     DylibClosed {
         /// Its name.
         dylib: Arc<str>,
     },
-    /// A dylib of this name exists.
+    /// A dylib with this name exists.
     #[error("there is a dylib `{dylib}` already")]
     DuplicateDylib {
         /// The name.
         dylib: Arc<str>,
     },
-    /// An identifier was handed to another session than its own; nothing was done.
+    /// An identifier was passed to a session other than its own; nothing was done.
     #[error("a {what} of {of} was handed to {here}")]
     OtherSession {
-        /// The kind of thing that it names.
+        /// The kind of entity that it identifies.
         what: &'static str,
         /// The session that it belongs to.
         of: SessionId,
-        /// The session that it was handed to.
+        /// The session that it was passed to.
         here: SessionId,
     },
-    /// An identifier of something that is gone.
+    /// An identifier of something that no longer exists.
     #[error("no such {what} in this session")]
     Unknown {
-        /// The kind of thing that it should have named.
+        /// The kind of entity that it should identify.
         what: &'static str,
     },
-    /// The call under limits that waited has ended. What it waited for may go on.
+    /// The waiting call under limits has ended. The work that it waited for may continue.
     #[error("the call that waited for them has ended")]
     CallEnded,
     /// The session is ending or has ended.
     #[error("the session has ended")]
     SessionEnded,
-    /// Code is used by other code, and the policy is to refuse; nothing was removed.
+    /// Other code uses the code, and the policy is to refuse; nothing was removed.
     #[error("{} used by {}", List(symbols), List(dependants))]
     InUse {
         /// The symbols to remove.
@@ -281,19 +276,13 @@ pub enum Error {
         /// Their users.
         dependants: Vec<Name>,
     },
-    /// A request to a responsibility names symbols that are not its own, or that are past this step.
+    /// A request to a responsibility names symbols that do not belong to it, or that are past this step.
     #[error("no responsibility, in this state, for {}", List(symbols))]
-    NotResponsible {
-        /// These symbols.
-        symbols: Vec<Name>,
-    },
+    NotResponsible { symbols: Vec<Name> },
     /// Symbols were emitted before they had addresses.
     #[error("emitted without address: {}", List(symbols))]
-    Unresolved {
-        /// These symbols.
-        symbols: Vec<Name>,
-    },
-    /// Symbols were emitted with dependences that cannot be met any more.
+    Unresolved { symbols: Vec<Name> },
+    /// Symbols were emitted with dependences that can no longer be met.
     #[error("{} need {}, which cannot be had", List(symbols), List(on))]
     Unsatisfied {
         /// The emitted symbols.
@@ -301,22 +290,19 @@ pub enum Error {
         /// The dependences that are missing, failed, or replaced by another version.
         on: Vec<Name>,
     },
-    /// Aliases stand for each other.
+    /// A cycle of aliases.
     #[error("aliases in a cycle: {}", List(symbols))]
-    AliasCycle {
-        /// One of them.
-        symbols: Vec<Name>,
-    },
+    AliasCycle { symbols: Vec<Name> },
     /// A definition generator reported an error.
     #[error("a definition generator failed: {0}")]
     Generator(Foreign),
     /// A definition generator dropped its request, or was removed, before it answered.
-    #[error("a definition generator gave no answer")]
+    #[error("a definition generator did not answer")]
     GeneratorAbandoned,
     /// A definition generator panicked.
     #[error("a definition generator panicked{}{}", if message.is_some() { ": " } else { "" }, message.as_deref().unwrap_or(""))]
     GeneratorPanicked {
-        /// The panic's message, if it was a text and the panic ended the task.
+        /// The panic's message, if it was text and the panic ended the task.
         message: Option<Arc<str>>,
     },
     /// Trackers of different dylibs.
@@ -328,13 +314,13 @@ pub enum Error {
         /// The symbols to materialize.
         symbols: Vec<Name>,
     },
-    /// A thread waits for what only it could do: its dispatcher runs tasks on this thread alone, and none is left.
+    /// A thread waits for something that only it could do: its dispatcher runs tasks on this thread alone,
+    /// and none is left.
     #[error("waiting for what no task is left to do")]
     Stalled,
     /// An initialiser reported an error.
     #[error("initialiser {name} failed: {error}")]
     Initializer {
-        /// Which one.
         name: Name,
         /// The reported error.
         error: Foreign,
@@ -342,7 +328,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is a failure for a reason that may pass ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
+    /// Whether it is a failure whose cause may be temporary
+    /// ([`Responsibility::fail_for_now`](crate::Responsibility::fail_for_now)).
     #[must_use]
     pub fn passes(&self) -> bool {
         match self {

@@ -2,11 +2,11 @@
 //!
 //! | flag | meaning |
 //! |---|---|
-//! | exported | found by searches that see exported symbols only |
+//! | exported | found by searches that see only exported symbols |
 //! | weak | is replaced by another definition until its first lookup; strong from then on |
-//! | absolute | an address without content behind it |
-//! | inner | a part of another symbol, whose name is what precedes the last `#` of its own: messages name that one. It is not published on boards |
-//! | side effects only | no address: it is waited for and never delivered. Initialisers are such symbols |
+//! | absolute | an address without content |
+//! | inner | a part of another symbol, named by what precedes the last `#` of its own name: messages use that name. It is not published on boards |
+//! | side effects only | no address: it is waited for but never delivered. Initialisers are such symbols |
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -23,12 +23,13 @@ impl SymbolFlags {
     pub const EXPORTED: SymbolFlags = SymbolFlags(1);
     /// Another definition replaces it until its first lookup.
     pub const WEAK: SymbolFlags = SymbolFlags(2);
-    /// An address without content behind it.
+    /// An address without content.
     pub const ABSOLUTE: SymbolFlags = SymbolFlags(4);
-    /// Has no address; is waited for and never delivered.
+    /// Has no address; is waited for but never delivered.
     pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(8);
 
-    /// A part of another symbol, whose name is what precedes the last `#` of its own. Failures and refusals of removals name that one. No board has it.
+    /// A part of another symbol, named by what precedes the last `#` of its own name. Failures and refused
+    /// removals use that name. It is not on boards.
     pub const INNER: SymbolFlags = SymbolFlags(16);
 
     /// The flags of both.
@@ -43,7 +44,7 @@ impl SymbolFlags {
         self.0 & other.0 == other.0
     }
 
-    /// These flags without those of `other`.
+    /// These flags without `other`'s.
     #[must_use]
     pub const fn without(self, other: SymbolFlags) -> SymbolFlags {
         SymbolFlags(self.0 & !other.0)
@@ -67,22 +68,20 @@ impl BitOrAssign for SymbolFlags {
 /// Which symbols of a dylib a search sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sees {
-    /// Exported ones.
     Exported,
-    /// All of them.
     All,
 }
 
 /// One step of a search order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Where to look.
+    /// The dylib to search.
     pub dylib: DylibId,
     /// The visible symbols there.
     pub sees: Sees,
 }
 
-/// The consequence of a missing symbol for the lookup that wants it.
+/// The consequence of a missing symbol for the lookup that requests it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// The whole lookup fails.
@@ -91,25 +90,26 @@ pub enum Need {
     Weak,
 }
 
-/// One wanted symbol.
+/// One requested symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Want {
-    /// The symbol.
     pub symbol: Symbol,
     /// The consequence if it is missing.
     pub need: Need,
-    /// The only dylib to look in, whether the lookup's order has it or not, and whether the symbol is exported there or not; none for all of the order.
+    /// The only dylib to search, whether or not the lookup's order contains it and the symbol is exported
+    /// there; `None` for the whole order.
     pub at: Option<DylibId>,
 }
 
-/// How far a symbol must have come before the lookup is answered.
+/// The state that a symbol must reach before the lookup is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Until {
     /// It is in the table: nothing is materialized, flags are delivered.
     Known,
-    /// It has an address; its memory may not be final. Linkers ask for this, so that units may refer to each other.
+    /// It has an address; its memory may not be final. Linkers use this, so that units may refer to each
+    /// other.
     Resolved,
-    /// It may be called or read, and so may everything that it needs.
+    /// It may be called or read, as may everything that it needs.
     Ready,
 }
 
@@ -118,7 +118,7 @@ pub enum Until {
 pub enum LookupKind {
     /// A linker, for symbols that code refers to.
     Static,
-    /// A program that asks for a name at run time.
+    /// A program that requests a name at run time.
     Dynamic,
 }
 
@@ -127,13 +127,14 @@ pub enum LookupKind {
 pub enum Priority {
     /// A thread waits for it.
     Blocking,
-    /// Wanted soon.
+    /// Needed soon.
     Normal,
     /// Speculative; done when there is nothing else.
     Idle,
 }
 
-/// The wants of `wants` with duplicates merged, in order of first appearance; a symbol that is required once is required.
+/// The wants of `wants` with duplicates merged, in order of first appearance; a symbol required once is
+/// required.
 pub(crate) fn merged(wants: &[Want]) -> Vec<Want> {
     let mut place = rustc_hash::FxHashMap::default();
     let mut merged: Vec<Want> = Vec::with_capacity(wants.len());

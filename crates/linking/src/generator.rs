@@ -1,12 +1,13 @@
-//! Definition generators: what defines missing symbols on demand.
+//! Definition generators, which define missing symbols on demand.
 //!
-//! A task calls a generator for the symbols that a lookup does not find; the generator defines those it knows, in the dylib, and
-//! completes the request. It may keep the request and answer later: only the lookup is suspended. Many requests may be
-//! under way in one generator; no two are for the same symbol. Dropping a request is an error of the lookups that wait
-//! for it. Lookups and definitions through the request belong to the lookup that asks, on any thread: if that was begun
-//! before the session ends, it is finished.
+//! A task calls a generator for the symbols that a lookup does not find; the generator defines those it can,
+//! in the dylib, and completes the request. It may keep the request and answer later: only the lookup is
+//! suspended. Many requests may be under way in one generator, no two for the same symbol. Dropping a request
+//! is an error of the lookups that wait for it. Lookups and definitions through the request belong to the
+//! requesting lookup, on any thread: if that was begun before the session ends, it is finished.
 //!
-//! Other definitions of the dylib replace those of generators, so it does not matter whether a symbol was looked up before. Code that was linked to the old one keeps it.
+//! Other definitions of the dylib replace generated ones, so it does not matter whether a symbol was looked
+//! up before. Code already linked to the old one keeps it.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::target::Target;
 
 /// See the file's header.
 pub trait Generator<T: Target>: Definer<T> {
-    /// Defines what it can of what is missing.
+    /// Defines the missing symbols that it can define.
     fn generate(&self, request: Request<T>);
 }
 
@@ -32,7 +33,7 @@ impl<T: Target, G: Generator<T>> Definer<T> for G {
     }
 }
 
-/// A request to define those of the symbols that the generator knows.
+/// A request to define symbols, as far as the generator can.
 #[must_use = "a request that is dropped fails lookups"]
 pub struct Request<T: Target> {
     session: Session<T>,
@@ -57,7 +58,6 @@ impl<T: Target> Request<T> {
         }
     }
 
-    /// The session.
     #[must_use]
     pub fn session(&self) -> &Session<T> {
         &self.session
@@ -75,10 +75,10 @@ impl<T: Target> Request<T> {
         self.kind
     }
 
-    /// Defines units in the dylib that was searched, tracked as the generator is.
+    /// Defines units in the searched dylib, with the generator's tracker.
     ///
     /// # Errors
-    /// As [`crate::Dylib::define`]; the generator was removed with its tracker.
+    /// As for [`crate::Dylib::define`]; also if the generator was removed with its tracker.
     pub fn define(&self, units: Vec<Unit<T>>) -> Result<(), Error> {
         let tracker = Some(self.tracker);
         let define = Define { dylib: self.dylib, tracker, units, how: How::Generate, begun: true };
@@ -90,7 +90,7 @@ impl<T: Target> Request<T> {
         self.session.lookup_for(Doer::request(self.id), order, wants, until)
     }
 
-    /// Looks up what the answer depends on, and continues in a task with the request and what was found.
+    /// Looks up what the answer depends on, and continues in a task with the request and the result.
     pub fn lookup_then(
         self,
         order: Vec<Link>,
@@ -104,7 +104,7 @@ impl<T: Target> Request<T> {
             .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }
 
-    /// Lets the search continue, with what was defined.
+    /// Completes the request: the search continues with what was defined.
     pub fn done(mut self) {
         self.finish(Ok(()));
     }
@@ -139,7 +139,7 @@ impl<T: Target> Drop for Request<T> {
     }
 }
 
-/// A generator by predicate: symbols to which a function gives an address become absolute symbols.
+/// A generator from a function: symbols for which it returns an address become absolute symbols.
 pub struct Addresses<F>(pub F);
 
 impl<T, F> Generator<T> for Addresses<F>
@@ -161,14 +161,14 @@ where
     }
 }
 
-/// A generator of re-exports: symbols of another dylib, as far as the filter lets them through, with their flags.
+/// A generator of re-exports: symbols of another dylib that pass the filter, with their flags.
 ///
-/// When the other dylib is closed, it offers nothing, as in a link order. Re-exported symbols that are ready stay or are removed by the
-/// policy of the closing; a lookup of one not looked up since it was found fails, and says that the dylib is closed.
+/// If the other dylib is closed, it offers nothing, as in a link order. Re-exported symbols that are ready
+/// stay or are removed, according to the policy of the closing; a lookup of one that was found but not yet
+/// looked up fails, and reports that the dylib is closed.
 pub struct Reexports<F> {
     /// Where they come from.
     pub from: Link,
-    /// Which are let through.
     pub filter: F,
 }
 

@@ -1,21 +1,23 @@
-//! Names for things of a session, and the tables that give them out.
+//! Identifiers of entities of a session, and the tables that assign them.
 //!
 //! ```text
-//!   Symbol    a name of code or data: an index, and the generation of the name that has it (`names.rs`)
-//!   DylibId   a dylib: a place, the generation of its tenant, and its session
+//!   Symbol    a name of code or data: an index, and its name's generation (`names.rs`)
+//!   DylibId   a dylib: a slot, the generation of its occupant, and its session
 //!   Label     a symbol in a dylib
-//!   Key<T>    a place in a `Slab<T>`, the generation of its tenant, and its session: a stale key finds nothing
+//!   Key<T>    a slot in a `Slab<T>`, the generation of its occupant, and its session: a stale key finds nothing
 //! ```
 //!
-//! A place whose generations are exhausted is not reused, so a stale key never names a later tenant. An identifier of another session finds nothing, and
-//! events with one are refused ([`Error::OtherSession`](crate::Error::OtherSession)). Cost: one indexed load and two comparisons.
+//! A slot whose generations are exhausted is not reused, so a stale key never refers to a later occupant. An
+//! identifier of another session finds nothing, and events with one are refused
+//! ([`Error::OtherSession`](crate::Error::OtherSession)). Cost: one indexed load and two comparisons.
 //!
-//! [`SessionId`]s come from a counter of the process, the only state here that sessions share: an identifier is a copy, which may outlive its session,
-//! so nothing that belongs to the session could tell it from identifiers of a later one. Nothing depends on their values.
+//! [`SessionId`]s come from a counter of the process, the only state here shared by sessions: an identifier
+//! is a copy, which may outlive its session, so nothing that belongs to the session could distinguish it from
+//! identifiers of a later one. Nothing depends on their values.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | I1 | count a session | Relaxed | | nothing: only that each number is another matters |
+//! | I1 | count a session | Relaxed | | nothing: the numbers only need to be distinct |
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -36,12 +38,12 @@ impl fmt::Debug for Symbol {
     }
 }
 
-/// Which session an identifier belongs to. They are equal again after four billion sessions.
+/// The session of an identifier. Numbers repeat after four billion sessions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct SessionId(u32);
 
 impl SessionId {
-    /// That of a new session.
+    /// The id of a new session.
     pub(crate) fn fresh() -> SessionId {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed); // I1
@@ -84,16 +86,14 @@ impl fmt::Debug for DylibId {
 /// A symbol in a dylib.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Label {
-    /// The dylib.
     pub dylib: DylibId,
-    /// The symbol in it.
     pub symbol: Symbol,
 }
 
-/// A key of a slab: a place and the generation of its tenant.
+/// A key of a slab: a slot and the generation of its occupant.
 pub struct Key<T> {
     index: u32,
-    /// Never zero, so that no key at all takes no room beside it.
+    /// Never zero, so that `Option<Key>` has the same size.
     generation: NonZeroU32,
     session: SessionId,
     of: PhantomData<fn() -> T>,
@@ -165,7 +165,7 @@ struct Place<T> {
     tenant: Option<T>,
 }
 
-/// A table that gives out keys and takes back places.
+/// A table that assigns keys and reuses slots.
 pub(crate) struct Slab<T> {
     session: SessionId,
     places: Vec<Place<T>>,
@@ -225,7 +225,7 @@ impl<T> Slab<T> {
             .and_then(|place| place.tenant.as_mut())
     }
 
-    /// The tenant of a place.
+    /// The occupant of a slot.
     pub(crate) fn at(&self, index: usize) -> Option<&T> {
         self.places.get(index).and_then(|place| place.tenant.as_ref())
     }
@@ -234,7 +234,7 @@ impl<T> Slab<T> {
         self.get(key).is_some()
     }
 
-    /// All tenants, by place.
+    /// All occupants, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {
         self.places.iter().enumerate().filter_map(|(index, place)| {
             let key = self.key(u32::try_from(index).ok()?, place.generation);

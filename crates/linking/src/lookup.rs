@@ -1,13 +1,15 @@
 //! A lookup under way: a future, or a wait of a thread.
 //!
-//! A waiting thread runs tasks meanwhile, as the dispatcher decides. Dropping a lookup without an answer removes it from
-//! the session: work that it has started continues, and queued work that no other lookup needs is not begun.
+//! A waiting thread meanwhile runs tasks, as the dispatcher decides. Dropping an unanswered lookup removes it
+//! from the session: work that it has started continues, and queued work that no other lookup needs is not
+//! begun.
 //!
-//! A lookup of a call under limits ([`Host::caller`](crate::Host::caller)) is for that call alone: the wait ends with it, and work that only such lookups
-//! wait for may be abandoned. The thread runs no tasks for others meanwhile.
+//! A lookup of a call under limits ([`Host::caller`](crate::Host::caller)) is for that call alone: the wait
+//! ends with it, and work that only such lookups wait for may be abandoned. The thread meanwhile runs no
+//! tasks for others.
 //!
-//! A lookup that a responsibility made blocks it from when it is awaited: waited for, or polled in vain. Before that, the
-//! holder of the responsibility may continue without the answer.
+//! A lookup made by a responsibility blocks it from when it is awaited: waited for, or polled without an
+//! answer. Before that, the holder of the responsibility may continue without the answer.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -37,7 +39,7 @@ pub struct Lookup<T: Target> {
     taken: bool,
     /// The unit that waits for the answer once it is awaited.
     owner: Option<Doer>,
-    /// The call under limits that it is for; 0 if there is none.
+    /// The call under limits that it belongs to; 0 if there is none.
     caller: u64,
 }
 
@@ -59,7 +61,7 @@ impl<T: Target> Session<T> {
         let promise = Arc::new(Promise::new());
         let ticket = Ticket::promise(Arc::clone(&promise));
         let begun = self.is_within();
-        // What a task looks up may be for anybody.
+        // A lookup by a task may serve any caller.
         let caller = if begun { 0 } else { self.host().caller() };
         let event = machine::Lookup::new(order, wants, until, ticket);
         let query = self.step(machine::Lookup { kind, priority, caller, begun, ..event });
@@ -68,7 +70,7 @@ impl<T: Target> Session<T> {
         lookup
     }
 
-    /// As [`Session::lookup`], for `owner`, which is blocked on the answer once it awaits it.
+    /// Like [`Session::lookup`], for `owner`, which is blocked on the answer once it awaits it.
     pub(crate) fn lookup_for(
         &self,
         owner: Doer,
@@ -97,7 +99,7 @@ impl<T: Target> Session<T> {
         self.lookup_then_for(None, order, wants, until, priority, then);
     }
 
-    /// As [`Session::lookup_then`], for `owner`, whose work continues in the task.
+    /// Like [`Session::lookup_then`], for `owner`, whose work continues in the task.
     pub(crate) fn lookup_then_for(
         &self,
         owner: Option<Doer>,
@@ -130,13 +132,14 @@ impl<T: Target> Lookup<T> {
         self.promise.is_done()
     }
 
-    /// Waits for the answer; the thread runs tasks meanwhile. Found symbols are in the order of the wants.
+    /// Waits for the answer; the thread meanwhile runs tasks. Found symbols are in the order of the wants.
     ///
     /// # Errors
-    /// The lookup's own; [`Error::Cycle`] when the thread would wait for itself, [`Error::Stalled`] when the dispatcher knows that
-    /// there will be none, [`Error::CallEnded`] when the call under limits that it is for ends before.
+    /// The lookup's own; [`Error::Cycle`] if the thread would wait for itself, [`Error::Stalled`] if the
+    /// dispatcher can tell that there will be no answer, [`Error::CallEnded`] if the call under limits that
+    /// it belongs to ends before.
     pub fn wait(mut self) -> Result<Vec<Definition<T>>, Error> {
-        // It may wait for a responsibility that this thread has dropped while it unwound.
+        // It may wait for a responsibility that this thread has dropped while unwinding.
         dispatch::tell_caught();
         let mut doers = SmallVec::new();
         if !self.is_done() {
@@ -165,7 +168,7 @@ impl<T: Target> Lookup<T> {
     /// Waits for the only symbol.
     ///
     /// # Errors
-    /// As [`Lookup::wait`]; also when the answer is empty.
+    /// As for [`Lookup::wait`]; also if the answer is empty.
     pub fn wait_one(self) -> Result<Definition<T>, Error> {
         self.wait()?.into_iter().next().ok_or(Error::NotFound { symbols: Vec::new() })
     }
@@ -174,7 +177,7 @@ impl<T: Target> Lookup<T> {
 /// The wait of a thread for a lookup.
 struct Waits<'a, T: Target> {
     lookup: &'a Lookup<T>,
-    /// What has the thread woken when its call ends.
+    /// Wakes the thread when its call ends.
     wakes: RefCell<Option<Box<dyn Any>>>,
 }
 
@@ -192,7 +195,7 @@ impl<T: Target> Waits<'_, T> {
         self.lookup.caller != 0
     }
 
-    /// Whether the call that the lookup is for has ended.
+    /// Whether the call that the lookup belongs to has ended.
     fn is_in_vain(&self) -> bool {
         self.is_limited() && self.lookup.session.host().has_ended(self.lookup.caller)
     }

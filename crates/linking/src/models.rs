@@ -1,4 +1,4 @@
-//! The concurrent protocols, in all interleavings that loom finds. Run by
+//! The concurrent protocols, in all interleavings that loom finds. Run with
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p brolga-linking --lib models
@@ -8,21 +8,21 @@
 //! |---|---|---|
 //! | `publish_and_read` | `board.rs` B1, B2 | an address is seen before its code |
 //! | `a_cell_is_let_again_under_its_readers` | `board.rs` B1, B2; `uses.rs` | a symbol that outlives its name finds another's code |
-//! | `the_last_holder_frees_a_name` | `uses.rs` N1, N2 | an index is reused while its last holder reads there |
+//! | `the_last_holder_frees_a_name` | `uses.rs` N1, N2 | an index is reused while its last holder still reads it |
 //! | `emission_against_removal` | the session's lock, boards inside it | a removed symbol stays on the board |
 //! | `lookup_against_removal` | the same | a lookup without answer; an address after removal was seen |
-//! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is given back to its source |
-//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup gets a cause that has passed |
+//! | `lookup_against_renewal` | the same | a lookup finds nothing while a symbol is returned to its source |
+//! | `a_lookup_that_comes_after_a_failure_for_now` | the same | a lookup gets a cause that no longer holds |
 //! | `a_dropped_responsibility` | `promise.rs`, failure by drop | a thread waits forever |
-//! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task lies in the queue while its worker sleeps |
+//! | `a_push_wakes_a_sleeper` | `queue.rs` Q1 to Q3 | a task stays in the queue while its worker sleeps |
 //! | `draining_sees_what_tasks_did` | `queue.rs` Q4 to Q8 | draining sleeps forever, or ends before a task's effects are visible |
 //!
-//! The models' own words, which stand for code, slots and what tasks do:
+//! The models' own words, which represent code, slots and the effects of tasks:
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
 //! | M1 | what a protocol must make visible | Relaxed | | a stronger order would hide that the protocol does not |
-//! | M2 | what only the model itself looks at | SeqCst | | nothing |
+//! | M2 | data that only the model itself reads | SeqCst | | nothing |
 //!
 //! `tests/weaken.sh` weakens the rows one by one: each time a model must fail. Loom does not see the standard library's
 //! `OnceLock`, through which readers find cells (here they are made before threads start).
@@ -48,7 +48,8 @@ impl Target for Words {
     type Code = ();
 }
 
-/// Runs tasks where they are made; waiting threads park. (Threads of a model are one thread to the standard library.)
+/// Runs tasks where they are made; waiting threads park. (Threads of a model are one thread to the standard
+/// library.)
 struct Inline;
 
 impl Dispatcher for Inline {
@@ -77,7 +78,7 @@ fn session() -> (Session<Words>, Dylib<Words>) {
     (session, main)
 }
 
-/// A responsibility in hand for `symbol`, which was looked up and which is tracked.
+/// A responsibility for `symbol`, which was looked up and which is tracked.
 fn begun(
     main: &Dylib<Words>,
     symbol: Symbol,
@@ -90,7 +91,7 @@ fn begun(
     });
     main.define_all(vec![unit], Some(&tracker)).expect("defined");
     let lookup = main.session().lookup(vec![main.all()], required([symbol]), Until::Ready);
-    // The board's cell is there before the threads are.
+    // The board's cell is made before the threads are.
     assert_eq!(main.ready(symbol), None);
     let duty = kept.lock().expect("kept").take().expect("started");
     (duty, tracker, lookup)
@@ -119,7 +120,7 @@ fn publish_and_read() {
     });
 }
 
-/// A name goes while its symbol is read, and its index is let to another name, which is published.
+/// A name is freed while its symbol is read, and its index is reused for another name, which is published.
 #[test]
 fn a_cell_is_let_again_under_its_readers() {
     model(|| {
@@ -145,7 +146,7 @@ fn a_cell_is_let_again_under_its_readers() {
     });
 }
 
-/// Two holders release a name; the last one frees its place, ordered after the other's reads there.
+/// Two holders release a name; the last one frees its slot, ordered after the other's reads there.
 #[test]
 fn the_last_holder_frees_a_name() {
     model(|| {
@@ -203,7 +204,7 @@ fn lookup_against_removal() {
     });
 }
 
-/// Two threads look while the symbol is renewed, as often as it is found ready.
+/// Two threads look it up while the symbol is renewed each time it is found ready.
 #[test]
 fn lookup_against_renewal() {
     model(|| {

@@ -5,19 +5,22 @@
 //!   symbol = (index, generation) ─────────────────────────────►┘
 //! ```
 //!
-//! The holders of a name are its interners, the symbols in the session's tables, the lookups that want it and the requests to generators. The last
-//! holder frees it, and its index is reused under another generation: a symbol that outlives its name names nothing.
+//! The holders of a name are its interners, the symbols in the session's tables, the lookups that request it
+//! and the requests to generators. The last holder frees it, and its index is reused under another
+//! generation: a symbol that outlives its name refers to nothing.
 //!
 //! | holder | holds |
 //! |---|---|
 //! | [`Names::intern`] | forever. For names in a program's source |
 //! | [`SymbolRef`] ([`Names::hold`]) | until it is dropped. For structures that keep a symbol |
-//! | [`SymbolScope`] | all that it has interned, until it is dropped. For operations that end with the symbols in a table |
+//! | [`SymbolScope`] | everything that it has interned, until it is dropped. For operations that end with the symbols in a table |
 //!
-//! Looking a text up takes a read lock of one of sixteen tables, the first use of a text its write lock, each for one access to a hash table. Holding and
-//! releasing take none (`uses.rs`). Places never move: they lie in the segments of an array that doubles.
+//! Looking up a text takes a read lock of one of sixteen tables, the first use of a text its write lock, each
+//! for one access to a hash table. Holding and releasing take none (`uses.rs`). Slots never move: they are in
+//! the segments of an array that doubles.
 //!
-//! Cost: 40 bytes for a place, 36 for an entry of the hash table with room to grow, the text and its header. Tables do not shrink.
+//! Cost: 40 bytes for a slot, 36 for an entry of the hash table with room to grow, the text and its header.
+//! Tables do not shrink.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -35,47 +38,48 @@ struct Place {
     text: RwLock<Option<Arc<str>>>,
 }
 
-/// Indices that have no name.
+/// Indices without a name.
 #[derive(Default)]
 struct Free {
-    /// The first that never had one.
+    /// The first that was never used.
     next: u32,
-    /// Those that had. The one freed last is reused first.
+    /// Used ones. The most recently freed is reused first.
     again: Vec<u32>,
 }
 
-/// Interned names. One for each session.
+/// Interned names. One instance for each session.
 pub struct Names {
     tables: [RwLock<Table>; TABLES],
     places: [OnceLock<Box<[Place]>>; 27],
     free: Mutex<Free>,
-    /// The generation of the first name of each place: another one in each session, so that symbols of other sessions name nothing.
+    /// The generation of each slot's first name: different in each session, so that foreign symbols refer to
+    /// nothing.
     first: u32,
 }
 
-/// As many tables of texts, so that threads seldom meet.
+/// The number of tables of texts, large enough that threads seldom contend.
 const TABLES: usize = 16;
 
-/// The first part of the array has this many places, as a power of two.
+/// Log2 of the number of slots in the first segment of the array.
 const FIRST: u32 = 6;
 
 impl Default for Names {
     fn default() -> Self {
-        // Multiples of an odd number are all different, and lie far apart for small factors.
+        // Multiples of an odd number are distinct, and far apart for small factors.
         let first = SessionId::fresh().number().wrapping_mul(0x9e37_79b1);
         let (tables, places) = (Default::default(), [const { OnceLock::new() }; 27]);
         Names { tables, places, free: Mutex::default(), first }
     }
 }
 
-/// The part of the array and the place in it.
+/// The segment of the array and the index in it.
 fn split(index: u32) -> (usize, usize) {
     let shifted = u64::from(index) + (1 << FIRST);
     let part = shifted.ilog2() - FIRST;
     (part as usize, (shifted - (1u64 << (part + FIRST))) as usize)
 }
 
-// No user code runs under these locks, so what a panic left behind is whole.
+// No user code runs under these locks, so the data are consistent even after a panic.
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -97,7 +101,7 @@ impl Names {
         self.places.get(part)?.get()?.get(at)
     }
 
-    /// The symbol of `text`, when it has one. It is good for as long as it has a holder.
+    /// The symbol of `text`, if it has one. It is valid as long as it has a holder.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Symbol> {
         let table = read(self.table(text));
@@ -105,7 +109,7 @@ impl Names {
         self.place(index).map(|place| Symbol { index, generation: place.uses.generation() })
     }
 
-    /// The symbol of `text`, for the life of the session.
+    /// The symbol of `text`, for the lifetime of the session.
     pub fn intern(&self, text: &str) -> Symbol {
         self.used(text, Uses::keep)
     }
@@ -117,13 +121,13 @@ impl Names {
         SymbolRef { names: Arc::clone(self), symbol }
     }
 
-    /// Holds a symbol; none if its name is gone.
+    /// Holds a symbol; `None` if its name no longer exists.
     #[must_use]
     pub fn hold_symbol(self: &Arc<Self>, symbol: Symbol) -> Option<SymbolRef> {
         self.retain(symbol).then(|| SymbolRef { names: Arc::clone(self), symbol })
     }
 
-    /// The text of `symbol`; a question mark for a symbol whose name is gone.
+    /// The text of `symbol`; a question mark if its name no longer exists.
     #[must_use]
     pub fn text(&self, symbol: Symbol) -> Arc<str> {
         let known = self.place(symbol.index).and_then(|place| {
@@ -134,25 +138,23 @@ impl Names {
         known.unwrap_or_else(|| "?".into())
     }
 
-    /// How many names there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tables.iter().map(|table| read(table).len()).sum()
     }
 
-    /// Whether there is no name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many indices there are, with a name or without: the most names that there were at a time.
+    /// The number of indices, with a name or without: the largest number of names at one time.
     #[must_use]
     pub fn places(&self) -> usize {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).next as usize
     }
 
-    /// Adds a holder of a symbol that has a holder; `false` if its name is gone.
+    /// Adds a holder to a held symbol; `false` if its name no longer exists.
     pub(crate) fn retain(&self, symbol: Symbol) -> bool {
         self.place(symbol.index).is_some_and(|place| place.uses.hold(symbol.generation))
     }
@@ -162,7 +164,7 @@ impl Names {
         self.place(symbol.index).is_some_and(|place| place.uses.is_counted(symbol.generation))
     }
 
-    /// Takes a holder away.
+    /// Removes a holder.
     pub(crate) fn release(&self, symbol: Symbol) {
         let Some(place) = self.place(symbol.index) else { return };
         if !place.uses.let_go() {
@@ -170,7 +172,8 @@ impl Names {
         }
         let Some(text) = read(&place.text).clone() else { return };
         let mut table = write(self.table(&text));
-        // Another thread may have freed the place and reused it for a text in another table: then it has another generation.
+        // Another thread may have freed the slot and reused it for a text in another table: then it has
+        // another generation.
         let freed = place.uses.free(symbol.generation, self.first);
         if freed == Freed::No {
             return;
@@ -184,7 +187,7 @@ impl Names {
         }
     }
 
-    /// The symbol of `text`, used so.
+    /// The symbol of `text`, held by `hold`.
     fn used(&self, text: &str, hold: impl Fn(&Uses) -> u32) -> Symbol {
         let table = self.table(text);
         let there = |table: &Table| {
@@ -209,7 +212,7 @@ impl Names {
         Symbol { index, generation }
     }
 
-    /// A place that has had no name.
+    /// A slot that has had no name.
     fn empty(&self) -> Place {
         Place { uses: Uses::new(self.first), text: RwLock::default() }
     }
@@ -225,20 +228,18 @@ impl Names {
     }
 }
 
-/// A symbol whose name is kept for as long as this is there.
+/// A symbol whose name is kept as long as this exists.
 pub struct SymbolRef {
     names: Arc<Names>,
     symbol: Symbol,
 }
 
 impl SymbolRef {
-    /// The symbol.
     #[must_use]
     pub fn symbol(&self) -> Symbol {
         self.symbol
     }
 
-    /// Its text.
     #[must_use]
     pub fn text(&self) -> Arc<str> {
         self.names.text(self.symbol)
@@ -265,7 +266,8 @@ impl fmt::Debug for SymbolRef {
     }
 }
 
-/// Symbols whose names are kept for as long as this is there. Symbols in the session's tables by then keep their names.
+/// Symbols whose names are kept as long as this exists. Symbols in the session's tables by then keep their
+/// names.
 pub struct SymbolScope {
     names: Arc<Names>,
     held: Mutex<Vec<Symbol>>,
@@ -295,7 +297,7 @@ impl Drop for SymbolScope {
     }
 }
 
-/// Symbols that the tables hold no more: released when this is dropped.
+/// Symbols that the tables no longer hold: released when this is dropped.
 #[derive(Default)]
 pub struct Released {
     names: Option<Arc<Names>>,
@@ -337,7 +339,7 @@ mod tests {
         let foreign = |index| crate::Symbol { index, ..symbols[0] };
         assert_eq!(&*names.text(foreign(3000)), "?");
         assert_eq!(&*names.text(foreign(u32::MAX)), "?");
-        // A symbol of another session names nothing here.
+        // A symbol of another session refers to nothing here.
         let others = Names::default();
         for i in 0..3000 {
             let other = others.intern(&format!("g{i}"));

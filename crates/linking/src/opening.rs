@@ -1,18 +1,20 @@
-//! Opening and closing dylibs: initialisers run, once, by one thread, while others that open the same dylibs wait for it.
+//! Opening and closing dylibs: each initialiser runs once, on one thread, while others that open the same
+//! dylibs wait for it.
 //!
-//! | thread | finds | does |
+//! | thread | finds | action |
 //! |---|---|---|
 //! | opens | due | runs them |
-//! | opens | another thread is busy with some | waits until they have run or failed, and looks again |
+//! | opens | another thread is busy with some | waits until they have run or failed, and retries |
 //! | opens | it is busy with them itself, further up | continues: an initialiser may open what is being opened |
 //! | opens | the other thread waits for this one, through any threads, lookups and tasks | [`Error::Cycle`] |
-//! | opens | another thread deinitialises a dylib of them | waits until that is done, and looks again |
-//! | closes the last opening | another thread is busy | continues; the busy thread deinitialises in the end |
+//! | opens | another thread deinitialises one of the dylibs | waits until that is done, and retries |
+//! | closes the last opening | another thread is busy | continues; the busy thread deinitialises eventually |
 //!
-//! A waiting thread has nothing of its own planned except the initialiser that it is in the middle of. It parks, and runs no tasks. If it is in the
-//! middle of a task, the thread that it waits for may need that task: of the two, the one that comes to wait last gets the error, from its opening or
-//! from its lookup (`machine/waits.rs`). The end of the session waits for openings and closings, and accepts no new ones. Cost: one step for each
-//! initialiser, and four for each opening.
+//! A waiting thread has nothing planned except the initialiser that it is running. It parks, and runs no
+//! tasks. If it is inside a task, the thread that it waits for may need that task: of the two, the one that
+//! begins to wait last gets the error, from its opening or from its lookup (`machine/waits.rs`). The end of
+//! the session waits for openings and closings, and accepts no new ones. Cost: one step for each initialiser,
+//! and four for each opening.
 
 use std::thread::current;
 
@@ -27,13 +29,14 @@ use crate::session::{Live, Session, weak};
 use crate::target::Target;
 
 impl<T: Target> Dylib<T> {
-    /// Opens the dylib as `dlopen` does: runs the initialisers of what it is linked against and its own, dependences first,
-    /// each once, by `run`; [`Dylib::close`] undoes it. Waits for those that another thread is running.
+    /// Opens the dylib as `dlopen` does: runs the initialisers of what it is linked against and its own,
+    /// dependences first, each once, by `run`; [`Dylib::close`] undoes it. Waits for those that another
+    /// thread is running.
     ///
     /// # Errors
-    /// An initialiser cannot be had or reports an error: the opening is taken back, as by [`Dylib::close`], and what was initialised and
-    /// nothing else holds open is handed to `deinitialize`. [`Error::Cycle`]: a thread that runs some waits for this one, or for a task that it
-    /// is in the middle of.
+    /// An initialiser is not available or reports an error: the opening is undone, as by [`Dylib::close`],
+    /// and what was initialised and nothing else holds open is passed to `deinitialize`. [`Error::Cycle`]: a
+    /// thread that runs some waits for this one, or for a task that it is executing.
     pub fn open(
         &self,
         run: impl FnMut(&Name) -> Result<(), Foreign>,
@@ -55,24 +58,24 @@ impl<T: Target> Dylib<T> {
             Err(_) if is_counted => self.session().step(Release { dylib: self.id(), by }),
             Err(_) => Ok(Vec::new()),
         };
-        // It may be closed by now, and nothing is left to be deinitialised.
+        // By now it may be closed, with nothing left to deinitialise.
         self.deinitialize(closing.unwrap_or_default(), &mut deinitialize);
         opened
     }
 
-    /// Runs initialisers that came since the dylib was opened.
+    /// Runs initialisers added since the dylib was opened.
     ///
     /// # Errors
-    /// As [`Dylib::open`], but what has run stays.
+    /// As for [`Dylib::open`], but initialisers that have run stay in effect.
     pub fn update(&self, run: impl FnMut(&Name) -> Result<(), Foreign>) -> Result<(), Error> {
         self.session().undertake(|| self.initialize(false, run, &mut false))?
     }
 
-    /// Takes one opening back. Dylibs that were opened and that nothing open reaches any more are handed to `deinitialize`, dependants first; a thread that opens
-    /// it meanwhile waits.
+    /// Undoes one opening. Dylibs that were opened and that no open dylib reaches any more are passed to
+    /// `deinitialize`, dependants first; a thread that opens one meanwhile waits.
     ///
     /// # Errors
-    /// The dylib is closed, or was not open; or the session ends, which deinitialises it.
+    /// The dylib is closed, or was not open; or the session is ending, which deinitialises it.
     pub fn close(&self, mut deinitialize: impl FnMut(DylibId)) -> Result<(), Error> {
         self.session().undertake(|| {
             let closing = self.session().step(Release { dylib: self.id(), by: current().id() })?;
@@ -109,7 +112,7 @@ impl<T: Target> Dylib<T> {
             let (planned, more) = match plan {
                 Plan::Run { run, more } => (run, more),
                 Plan::Wait => {
-                    // The thread that ends the session does not wait for those that wait for it.
+                    // The thread that ends the session does not wait for threads that wait for it.
                     self.session().openings().look_again();
                     self.session().openings().wait_until(|news| news.ended != before.ended);
                     continue;
@@ -154,7 +157,8 @@ impl<T: Target> Dylib<T> {
     }
 }
 
-/// Initialisers that did not run are due again, and a dylib that was deinitialised may be opened, also when one of them panics.
+/// Marks initialisers that did not run as due again, and allows a deinitialised dylib to be opened, even
+/// after a panic.
 struct Unfinished<'a, T: Target> {
     session: &'a Session<T>,
     versions: Vec<Version<Live<T>>>,

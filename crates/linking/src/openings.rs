@@ -1,10 +1,11 @@
-//! Threads that wait for initialisers that other threads run.
+//! Threads that wait for initialisers run by other threads.
 //!
-//! A waiter reads the counts of changes, looks at the tables, and sleeps until the counts differ, so it misses no change in between.
+//! A waiter reads the counters of changes, checks the tables, and sleeps until the counters differ, so it
+//! misses no change in between.
 
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// Threads that wait for what others have undertaken.
+/// Threads that wait for undertakings of others.
 #[derive(Default)]
 pub(crate) struct Openings {
     news: Mutex<News>,
@@ -13,9 +14,9 @@ pub(crate) struct Openings {
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct News {
-    /// How often a thread has ended to be busy with an initialiser, or with a dylib.
+    /// The number of times that a thread finished with an initialiser, or with a dylib.
     pub(crate) ended: u64,
-    /// How often that has happened, or something else for which the end of the session may be waiting.
+    /// The same, plus other events that the end of the session may be waiting for.
     pub(crate) all: u64,
 }
 
@@ -24,7 +25,7 @@ impl Openings {
         *lock(&self.news)
     }
 
-    /// Makes all waiters look again.
+    /// Makes all waiters retry.
     pub(crate) fn end_one(&self) {
         let mut news = lock(&self.news);
         news.ended += 1;
@@ -33,7 +34,7 @@ impl Openings {
         self.changed.notify_all();
     }
 
-    /// Makes the thread that ends the session, if there is one, look again.
+    /// Makes the thread that ends the session, if any, retry.
     pub(crate) fn look_again(&self) {
         lock(&self.news).all += 1;
         self.changed.notify_all();
@@ -47,7 +48,7 @@ impl Openings {
         }
     }
 
-    /// Waits as long as this is so.
+    /// Waits while this holds.
     pub(crate) fn wait_while(&self, mut is_so: impl FnMut() -> bool) {
         loop {
             let before = self.news().all;

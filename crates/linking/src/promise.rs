@@ -28,7 +28,7 @@ impl<V> Promise<V> {
         Promise { state: Mutex::new(State::Pending(None)), changed: Condvar::new() }
     }
 
-    /// Gives the value to the waiters. The caller notifies waiters other than parked threads.
+    /// Completes with the value. The caller notifies waiters other than parked threads.
     #[must_use = "somebody may wait to be woken"]
     pub(crate) fn complete(&self, value: V) -> Option<Waker> {
         let mut state = lock(&self.state);

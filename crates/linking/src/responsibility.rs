@@ -6,11 +6,12 @@
 //!                                                 └────────────► failed ◄─────┘
 //! ```
 //!
-//! [`Responsibility::complete`] is both steps in one; it can be repeated if a definition that the code is linked to is gone.
+//! [`Responsibility::complete`] is both steps in one; it can be repeated if a definition that the code is
+//! linked to no longer exists.
 //!
-//! The obligation is a value, consumed by fulfilling it. To resolve twice or to emit without resolving does not compile, and a
-//! dropped obligation fails its symbols, so every lookup gets an answer. After the removal of the unit all operations return an
-//! error, except that failing does nothing.
+//! The obligation is a value, consumed by fulfilling it. Resolving twice or emitting without resolving does
+//! not compile, and a dropped obligation fails its symbols, so every lookup gets an answer. After the removal
+//! of the unit all operations return an error, except that failing does nothing.
 
 use crate::dispatch::priority;
 use crate::error::{Cause, Error};
@@ -24,7 +25,7 @@ use crate::machine::{
 use crate::session::{Definition, Dependence, Duty, Group, Materializer, Session, Unit};
 use crate::target::Target;
 
-/// Definitions that are materialized on the first lookup, from a program representation of your choice.
+/// Definitions that are materialized on the first lookup, from any program representation.
 pub trait MaterializationUnit<T: Target>: Materializer<T> {
     /// The symbols that it will define. Read once, when it is defined.
     fn symbols(&self) -> Vec<(Symbol, SymbolFlags)>;
@@ -87,7 +88,7 @@ pub fn unit<T: Target>(
     unit.into()
 }
 
-/// Symbols whose addresses are known.
+/// Symbols with known addresses.
 pub fn absolute<T: Target>(symbols: impl IntoIterator<Item = (Symbol, SymbolFlags, T::Address)>) -> Unit<T> {
     let (mut flags, mut addresses) = (Vec::new(), Vec::new());
     for (symbol, flag, address) in symbols {
@@ -97,7 +98,8 @@ pub fn absolute<T: Target>(symbols: impl IntoIterator<Item = (Symbol, SymbolFlag
     NewUnit { symbols: flags, initializer: None, source: Source::Absolute(addresses) }
 }
 
-/// Symbols without addresses, which stand for something that the embedder has: it hears of their removal ([`Host::unnamed`](crate::Host::unnamed)).
+/// Symbols without addresses, which represent something that the embedder has: it is notified of their
+/// removal ([`Host::unnamed`](crate::Host::unnamed)).
 pub fn names_only<T: Target>(symbols: impl IntoIterator<Item = Symbol>) -> Unit<T> {
     let symbols = symbols.into_iter().map(|symbol| (symbol, SymbolFlags::SIDE_EFFECTS_ONLY)).collect();
     NewUnit { symbols, initializer: None, source: Source::Absolute(Vec::new()) }
@@ -110,7 +112,6 @@ pub struct Responsibility<T: Target> {
 }
 
 impl<T: Target> Responsibility<T> {
-    /// The session.
     #[must_use]
     pub fn session(&self) -> &Session<T> {
         &self.duty.session
@@ -132,7 +133,7 @@ impl<T: Target> Responsibility<T> {
         Ok(self.definitions()?.into_iter().map(|own| (own.label.symbol, own.flags)).collect())
     }
 
-    /// As [`Responsibility::symbols`], with the versions of the symbols; without addresses.
+    /// Like [`Responsibility::symbols`], with the versions of the symbols; without addresses.
     ///
     /// # Errors
     /// The unit was removed.
@@ -141,7 +142,7 @@ impl<T: Target> Responsibility<T> {
         Ok(self.duty.session.read(read)?.0)
     }
 
-    /// The symbols of the unit that lookups wait for now.
+    /// The symbols of the unit that lookups are waiting for.
     ///
     /// # Errors
     /// The unit was removed.
@@ -167,9 +168,10 @@ impl<T: Target> Responsibility<T> {
         Ok(self.duty.session.lookup_for(owner, order, wants, until))
     }
 
-    /// Looks up symbols that the unit refers to, in its dylib's link order, and calls `then` in a task with the
-    /// responsibility and the definitions, in the order of `wants`. If a symbol is missing or fails, the unit fails with that as
-    /// the cause; so it does if a symbol waits for this unit in the same way. With no wants, `then` is called at once.
+    /// Looks up symbols that the unit refers to, in its dylib's link order, and calls `then` in a task with
+    /// the responsibility and the definitions, in the order of `wants`. If a symbol is missing or fails, the
+    /// unit fails with that as the cause; likewise if a symbol waits for this unit in the same way. With no
+    /// wants, `then` is called immediately.
     pub fn lookup_then(
         self,
         wants: Vec<Want>,
@@ -182,7 +184,7 @@ impl<T: Target> Responsibility<T> {
         });
     }
 
-    /// As [`Responsibility::lookup_then`], but `then` also receives errors.
+    /// Like [`Responsibility::lookup_then`], but `then` also receives errors.
     pub fn lookup_answer(
         self,
         wants: Vec<Want>,
@@ -200,8 +202,9 @@ impl<T: Target> Responsibility<T> {
             .lookup_then_for(owner, order, wants, until, Priority::Normal, move |answer| then(self, answer));
     }
 
-    /// Calls `rest`, the remaining work on the unit: at once, or in another task if the dispatcher batches such work of several
-    /// units ([`Dispatcher::takes_rest`](crate::Dispatcher::takes_rest)). `weight` is its size in statements.
+    /// Calls `rest`, the remaining work on the unit: immediately, or in another task if the dispatcher
+    /// batches such work of several units ([`Dispatcher::takes_rest`](crate::Dispatcher::takes_rest)).
+    /// `weight` is its size in statements.
     pub fn continue_with(self, weight: u32, rest: impl FnOnce(Responsibility<T>) + Send + 'static) {
         let session = self.duty.session.clone();
         let dispatcher = session.dispatcher();
@@ -213,11 +216,11 @@ impl<T: Target> Responsibility<T> {
         dispatcher.dispatch_rest(task);
     }
 
-    /// Adds symbols to the responsibility that materialization has introduced. Returns those that were added: weak ones that
-    /// exist already are not.
+    /// Adds symbols introduced by materialization to the responsibility. Returns the added ones: weak ones
+    /// that already exist are not added.
     ///
     /// # Errors
-    /// A strong symbol exists already, or the unit was removed.
+    /// A strong symbol already exists, or the unit was removed.
     pub fn claim(
         &self,
         symbols: impl IntoIterator<Item = (Symbol, SymbolFlags)>,
@@ -228,17 +231,18 @@ impl<T: Target> Responsibility<T> {
     /// Splits symbols off into their own responsibility.
     ///
     /// # Errors
-    /// They are not its own, or have addresses already; or the unit was removed.
+    /// They do not belong to it, or already have addresses; or the unit was removed.
     pub fn delegate(&self, symbols: impl IntoIterator<Item = Symbol>) -> Result<Responsibility<T>, Error> {
         let event = Delegate { unit: self.duty.unit, symbols: symbols.into_iter().collect() };
         let unit = self.duty.session.step(event)?;
         Ok(Responsibility { duty: Duty::new(self.duty.session.clone(), unit) })
     }
 
-    /// Hands symbols back, to be materialized by `unit`: at once if a lookup waits for one of them, else on the next lookup.
+    /// Returns symbols to the session, to be materialized by `unit`: immediately if a lookup waits for one of
+    /// them, otherwise on the next lookup.
     ///
     /// # Errors
-    /// As [`Responsibility::delegate`].
+    /// As for [`Responsibility::delegate`].
     pub fn hand_back(&self, unit: Box<dyn MaterializationUnit<T>>) -> Result<(), Error> {
         let symbols = unit.symbols().into_iter().map(|(symbol, _)| symbol).collect();
         self.duty
@@ -255,10 +259,10 @@ impl<T: Target> Responsibility<T> {
         self.duty.attach(code)
     }
 
-    /// Gives some symbols their addresses.
+    /// Sets the addresses of some symbols.
     ///
     /// # Errors
-    /// They are not its own, or have addresses already; or the unit was removed.
+    /// They do not belong to it, or already have addresses; or the unit was removed.
     pub fn resolve_some(
         &self,
         addresses: impl IntoIterator<Item = (Symbol, T::Address)>,
@@ -266,10 +270,10 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(Resolve { unit: self.duty.unit, addresses: addresses.into_iter().collect() })
     }
 
-    /// Gives all remaining symbols their addresses. On an error the unit has failed.
+    /// Sets the addresses of all remaining symbols. After an error the unit has failed.
     ///
     /// # Errors
-    /// As [`Responsibility::resolve_some`].
+    /// As for [`Responsibility::resolve_some`].
     pub fn resolve(
         mut self,
         addresses: impl IntoIterator<Item = (Symbol, T::Address)>,
@@ -283,13 +287,15 @@ impl<T: Target> Responsibility<T> {
         }
     }
 
-    /// Hands over code, resolves all symbols and emits the unit, all of which depends on `needs`; in one step.
+    /// Hands over code, resolves all symbols and emits the unit, all of which depends on `needs`; in one
+    /// step.
     ///
-    /// Returns the responsibility if a version in `needs` has lost its name meanwhile: nothing has changed then, no lookup has
-    /// seen an address, and the caller can link again. On any other error the unit has failed or was removed.
+    /// Returns the responsibility if a version in `needs` has lost its name in the meantime: then nothing has
+    /// changed, no lookup has seen an address, and the caller can link again. After any other error the unit
+    /// has failed or was removed.
     ///
-    /// If a dependence fails before the unit is ready, later lookups materialize `again`: at once if the failure may pass,
-    /// otherwise after the failed symbol was removed or replaced.
+    /// If a dependence fails before the unit is ready, later lookups materialize `again`: immediately if the
+    /// failure may be temporary, otherwise after the failed symbol was removed or replaced.
     pub fn complete(
         mut self,
         code: T::Code,
@@ -307,8 +313,8 @@ impl<T: Target> Responsibility<T> {
         None
     }
 
-    /// Fails the unit for a reason that may pass. Lookups that wait now get the cause; later ones materialize `again`, which defines the
-    /// same symbols.
+    /// Fails the unit for a reason that may be temporary. Lookups that wait now get the cause; later ones
+    /// materialize `again`, which defines the same symbols.
     pub fn fail_for_now(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -319,14 +325,16 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(FailForNow { unit, cause, again, passes: true });
     }
 
-    /// Whether a lookup waits for the unit that is not for one of these calls ([`Host::caller`](crate::Host::caller)).
+    /// Whether a lookup that does not belong to one of these calls waits for the unit
+    /// ([`Host::caller`](crate::Host::caller)).
     #[must_use]
     pub fn is_wanted_beside(&self, callers: &[u64]) -> bool {
         self.duty.session.read(IsWantedBeside { unit: self.duty.unit, callers })
     }
 
-    /// Gives the unit up because these calls have ended. If no other lookup waits for it, it fails as by
-    /// [`Responsibility::fail_for_now`]; otherwise the lookups of the calls get the cause, and `again` materializes it in another task.
+    /// Abandons the unit because these calls have ended. If no other lookup waits for it, it fails as by
+    /// [`Responsibility::fail_for_now`]; otherwise the lookups of the calls get the cause, and `again`
+    /// materializes it in another task.
     pub fn abandon(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -338,9 +346,9 @@ impl<T: Target> Responsibility<T> {
         self.duty.session.step(Abandon { unit, cause, again, callers });
     }
 
-    /// Fails the unit because of `cause`. If that is the failure of other symbols, it holds until one of them is removed or
-    /// replaced; lookups after that materialize `again`, which defines the same symbols. If the cause may pass, the next lookup
-    /// does.
+    /// Fails the unit because of `cause`. If that is the failure of other symbols, it holds until one of them
+    /// is removed or replaced; lookups after that materialize `again`, which defines the same symbols. If the
+    /// cause may be temporary, the next lookup does.
     pub fn fail_until_changed(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -380,11 +388,11 @@ impl<T: Target> Resolved<T> {
         self.emit_all(needs.into_iter().collect(), None)
     }
 
-    /// As [`Resolved::emit`]. If a dependence fails for a reason that may pass before the unit is ready, later lookups materialize
-    /// `again`.
+    /// Like [`Resolved::emit`]. If a dependence fails for a temporary reason before the unit is ready, later
+    /// lookups materialize `again`.
     ///
     /// # Errors
-    /// As [`Resolved::emit`].
+    /// As for [`Resolved::emit`].
     pub fn emit_or_again(
         self,
         needs: impl IntoIterator<Item = Dependence<T>>,
@@ -406,16 +414,17 @@ impl<T: Target> Resolved<T> {
         self.duty.session.step(Emit { unit, groups, again })
     }
 
-    /// Declares the memory final. The symbols of a group depend on its `needs`; symbols in no group depend on nothing.
+    /// Declares the memory final. The symbols of a group depend on its `needs`; symbols in no group depend on
+    /// nothing.
     ///
     /// # Errors
-    /// As [`Resolved::emit`].
+    /// As for [`Resolved::emit`].
     pub fn emit_groups(mut self, groups: Vec<Group<T>>) -> Result<(), Error> {
         self.duty.open = false;
         self.duty.session.step(Emit { unit: self.duty.unit, groups, again: None })
     }
 
-    /// Fails the unit, as [`Responsibility::fail`].
+    /// Fails the unit, like [`Responsibility::fail`].
     pub fn fail(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
         self.duty.fail(Cause::of(cause));
     }

@@ -14,8 +14,8 @@
 //!    lookups are tasks), responsibilities, generators' requests, openings and the end itself are accepted until
 //!    everything is deinitialised.
 //! 2. It waits for openings and closings on other threads ([`Session::undertake`]).
-//! 3. The tasks are drained. A task that waits for a responsibility whose holder neither fulfils nor drops it blocks the
-//!    end, and so does a continuation that keeps starting lookups.
+//! 3. The tasks are drained. A task that waits for a responsibility whose holder neither fulfils nor drops it
+//!    blocks the end, as does a continuation that keeps starting lookups.
 //! 4. Opened dylibs are deinitialised, the latest first, and the tasks that this started are drained.
 //! 5. Everything is removed, and symbols that are not ready fail. Code is handed to the host, which frees it after its
 //!    own grace period.
@@ -60,7 +60,7 @@ pub trait Materializer<T: Target>: Send {
     /// Reports that another definition overrides one of the unit's symbols.
     fn lose(&mut self, symbol: Symbol);
 
-    /// Materializes the unit that the duty is for.
+    /// Materializes the duty's unit.
     fn begin(self: Box<Self>, duty: Duty<T>);
 }
 
@@ -113,7 +113,7 @@ impl<T: Target> Drop for Duty<T> {
 /// The ready symbols of a dylib, which only handles can read.
 pub struct Shown<T> {
     pub(crate) board: Board,
-    /// Set from when the dylib may not be the first one of its link order.
+    /// Set as soon as the dylib may not be the first one of its link order.
     pub(crate) reordered: OnceLock<()>,
     target: PhantomData<fn() -> T>,
 }
@@ -132,15 +132,15 @@ pub type Version<T> = machine::Version<Live<T>>;
 pub type Unit<T> = NewUnit<Live<T>>;
 /// A symbol that code refers to.
 pub type Dependence<T> = machine::Dependence<Live<T>>;
-/// Symbols of a unit that need the same things.
+/// Symbols of a unit with the same dependences.
 pub type Group<T> = machine::Group<Live<T>>;
 /// A lookup's answer.
 pub type Answer<T> = machine::Answer<Live<T>>;
 
 /// The embedder's side of a session. No lock is held in any call.
 pub trait Host<T: Target>: Send + Sync {
-    /// Takes code that no table of the session leads to any more; threads may still run it. The host frees it in this
-    /// order.
+    /// Takes code that no table of the session leads to any more; threads may still run it. The host frees it
+    /// in this order.
     fn retire(&self, code: Vec<T::Code>) {
         drop(code);
     }
@@ -167,31 +167,32 @@ pub trait Host<T: Target>: Send + Sync {
         let _ = failure;
     }
 
-    /// Reports events of symbols, if the session [is observed](Session::observe): those of one step, in order. Other threads may report later steps before.
+    /// Reports events of symbols, if the session [is observed](Session::observe): the events of one step, in
+    /// order. Other threads may report later steps first.
     fn observed(&self, events: Vec<Observed>) {
         drop(events);
     }
 
-    /// The innermost call under limits that this thread is in, by a number that only this call has; 0 if there is none. Lookups are for
-    /// it, unless they are made in the middle of a task.
+    /// The innermost call under limits of this thread, as a number unique to that call; 0 if there is none.
+    /// Lookups belong to it, unless they are made inside a task.
     fn caller(&self) -> u64 {
         0
     }
 
-    /// Whether such a call has ended, so that this thread, which is in it, waits in vain.
+    /// Whether such a call of this thread has ended, so that waiting is pointless.
     fn has_ended(&self, caller: u64) -> bool {
         let _ = caller;
         false
     }
 
-    /// Has `waker` called when a call that this thread is in ends, until the result is dropped.
+    /// Arranges for `waker` to be called when a call of this thread ends, until the result is dropped.
     fn wake_at_end(&self, waker: &Waker) -> Option<Box<dyn Any>> {
         let _ = waker;
         None
     }
 }
 
-/// A host that drops code at once and ignores reports: for code that handles keep alive, and for tests.
+/// A host that drops code immediately and ignores reports: for code that handles keep alive, and for tests.
 pub struct PlainHost;
 
 impl<T: Target> Host<T> for PlainHost {}
@@ -216,7 +217,7 @@ pub(crate) struct Inner<T: Target> {
 }
 
 impl<T: Target> Drop for Inner<T> {
-    /// Removes everything, as [`Session::end`] does, but deinitialises nothing.
+    /// Removes everything, like [`Session::end`], but deinitialises nothing.
     fn drop(&mut self) {
         let mut machine = lock(&self.machine);
         machine.step(Stop { entirely: true });
@@ -292,7 +293,7 @@ impl<T: Target> fmt::Debug for Session<T> {
 }
 
 impl<T: Target> Session<T> {
-    /// Has the host hear of events of symbols from now on ([`Host::observed`]), or no more.
+    /// Starts or stops reporting events of symbols to the host ([`Host::observed`]).
     pub fn observe(&self, is_observed: bool) {
         self.step(Observe(is_observed));
     }
@@ -305,7 +306,7 @@ impl<T: Target> Session<T> {
         Session(Arc::new(Inner { names, machine, dispatcher, host, openings: Openings::default() }))
     }
 
-    /// The number that identifiers of this session carry.
+    /// The number carried by identifiers of this session.
     #[must_use]
     pub fn id(&self) -> SessionId {
         lock(&self.0.machine).id()
@@ -329,20 +330,20 @@ impl<T: Target> Session<T> {
         SymbolScope::new(&self.0.names)
     }
 
-    /// The symbol of `text`, for the life of the session. For temporary names use [`Session::symbol`] or [`Session::scope`].
+    /// The symbol of `text`, for the lifetime of the session. For temporary names use [`Session::symbol`] or
+    /// [`Session::scope`].
     #[must_use]
     pub fn intern(&self, text: &str) -> Symbol {
         self.0.names.intern(text)
     }
 
-    /// All names.
     #[must_use]
     pub fn names(&self) -> &Arc<Names> {
         &self.0.names
     }
 
-    /// The address that a label leads to now, if it is resolved; for a [`Definition`], only if it is still that version.
-    /// Starts no compilation.
+    /// The address that a label leads to now, if it is resolved; for a [`Definition`], only if it is still
+    /// that version. Starts no compilation.
     #[must_use]
     pub fn leads_to(&self, at: impl Into<Dependence<T>>) -> Option<T::Address> {
         self.read(Leads(at.into()))
@@ -375,7 +376,6 @@ impl<T: Target> Session<T> {
         &self.0.openings
     }
 
-    /// The dispatcher.
     #[must_use]
     pub fn dispatcher(&self) -> &dyn Dispatcher {
         &*self.0.dispatcher
@@ -386,8 +386,8 @@ impl<T: Target> Session<T> {
         dispatch::is_within(self.address())
     }
 
-    /// Runs `work` to completion before the session ends: [`Session::end`] waits for it, and this thread's lookups and
-    /// definitions are accepted meanwhile. Opening and closing a dylib does this already.
+    /// Runs `work` to completion before the session ends: [`Session::end`] waits for it, and this thread's
+    /// lookups and definitions are accepted meanwhile. Opening and closing a dylib already does this.
     ///
     /// # Errors
     /// The session has ended; `work` was not run.
@@ -399,7 +399,7 @@ impl<T: Target> Session<T> {
         Ok(dispatch::within(SessionDoer { session: self.address(), doer }, work))
     }
 
-    /// Identifies the session among those of the process.
+    /// The address that identifies the session within the process.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -470,7 +470,8 @@ impl<T: Target> Session<T> {
         lock(&self.0.machine).read(read)
     }
 
-    /// Makes a change, if it is possible and `agree` returns true: `agree` is handed a function that says what is defined.
+    /// Makes a change, if it is possible and `agree` returns true: `agree` is passed a function that tells
+    /// what is defined.
     pub(crate) fn step_if(
         &self,
         change: machine::Change<Live<T>>,
@@ -594,8 +595,9 @@ impl<T: Target> Session<T> {
     }
 }
 
-/// The consequences of a [change](crate::Dylib::change), which take place when this is dropped: work is queued, lookups are answered, the host hears of what has lost its
-/// name. If the change was not made, its units are dropped.
+/// The consequences of a [change](crate::Dylib::change), which take place when this is dropped: work is
+/// queued, lookups are answered, the host is notified of lost names. If the change was not made, its units
+/// are dropped.
 #[must_use = "the consequences take place when it is dropped, which must be without a lock"]
 pub struct Later<T: Target> {
     session: Session<T>,

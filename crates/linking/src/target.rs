@@ -6,6 +6,6 @@ use crate::board::Address;
 pub trait Target: Sized + Send + Sync + 'static {
     /// Where a symbol is.
     type Address: Address;
-    /// The owner of code or data of a unit; dropped when nothing leads there any more.
+    /// The owner of code or data of a unit; dropped when nothing leads to it any more.
     type Code: Send + 'static;
 }

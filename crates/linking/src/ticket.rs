@@ -1,4 +1,4 @@
-//! Tickets: the receivers of lookups' answers, as the machine keeps them.
+//! Tickets: the receivers of lookups' answers, as stored in the machine.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -41,7 +41,7 @@ impl<A> Ticket<A> {
         Ticket(Receiver::Then(priority, doer, Box::new(then)))
     }
 
-    /// Gives the answer to the waiter: the thread to wake, or the continuation.
+    /// Passes the answer to the waiter: returns the thread to wake, or the continuation.
     #[must_use]
     pub(crate) fn deliver(self, answer: A) -> Delivered<A> {
         match self.0 {

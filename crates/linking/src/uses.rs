@@ -1,4 +1,4 @@
-//! The number of a name's holders, and which name a place has, in one word.
+//! The number of a name's holders, and the generation of a slot's name, in one word.
 //!
 //! ```text
 //!   63            32 31        30             0
@@ -9,16 +9,17 @@
 //!   (g, 0) ── revive ──► (g, 1) ◄── hold, let_go ──► (g, n)          (g, 0) ── free ──► (g + 1, 0)
 //! ```
 //!
-//! Both halves change together, so a symbol whose name is gone holds nothing, whatever name has the place now. A lock of the caller (`names.rs`)
-//! excludes `free` and `revive` from each other; `hold` and `let_go` take none. Holders of a permanent name are not counted: holding it is one load.
+//! Both halves change together, so a symbol whose name no longer exists holds nothing, whatever name has the
+//! slot now. A lock of the caller (`names.rs`) excludes `free` and `revive` from each other; `hold` and
+//! `let_go` take none. Holders of a permanent name are not counted: holding it is one load.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | let go: fetch and subtract | Release | N2 | the place is reused before its last holder has read it |
-//! | N2 | free: compare and exchange | Acquire | N1 | the same, from the other side |
-//! | N3 | everything else | Relaxed | | nothing: a holder, or a reviver under the lock, has seen the place before |
+//! | N1 | `let_go`: fetch and subtract | Release | N2 | the slot is reused before its last holder has read it |
+//! | N2 | `free`: compare and exchange | Acquire | N1 | the same, from the other side |
+//! | N3 | everything else | Relaxed | | nothing: a holder, or a reviver under the lock, has seen the slot before |
 //!
-//! After its last generation a place stays empty.
+//! After its last generation a slot stays empty.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -32,24 +33,24 @@ fn generation(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// The outcome of freeing a place.
+/// The outcome of freeing a slot.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Freed {
-    /// It is held again, or has another name by now.
+    /// It is held again, or by now has another name.
     No,
-    /// It may be let again.
+    /// It may be reused.
     Yes,
-    /// Its generations are used up.
+    /// Its generations are exhausted.
     ForGood,
 }
 
 impl Uses {
-    /// A place without holders, whose first name has this generation.
+    /// A slot without holders, whose first name has this generation.
     pub(crate) fn new(first: u32) -> Uses {
         Uses(AtomicU64::new(u64::from(first) << 32))
     }
 
-    /// The generation of the name that the place has, or will have.
+    /// The generation of the slot's current or next name.
     pub(crate) fn generation(&self) -> u32 {
         generation(self.0.load(Ordering::Relaxed)) // N3
     }
@@ -60,13 +61,13 @@ impl Uses {
         generation(word) == of && word & FOREVER == 0
     }
 
-    /// Adds a holder of a name that has a holder. `false` if the name of this generation is gone.
+    /// Adds a holder to a held name. `false` if the name of this generation no longer exists.
     pub(crate) fn hold(&self, of: u32) -> bool {
         let word = self.0.load(Ordering::Relaxed); // N3
         self.add(word, |word| generation(word) == of && word & (FOREVER | HOLDERS) != 0)
     }
 
-    /// Adds a holder, also the first. Under the lock.
+    /// Adds a holder, possibly the first. Under the lock.
     pub(crate) fn revive(&self) -> u32 {
         let word = self.0.load(Ordering::Relaxed); // N3
         self.add(word, |_| true);
@@ -97,7 +98,7 @@ impl Uses {
         }
     }
 
-    /// Takes a holder away; whether it was the last.
+    /// Removes a holder; returns whether it was the last.
     pub(crate) fn let_go(&self) -> bool {
         let word = self.0.load(Ordering::Relaxed); // N3
         if word & FOREVER != 0 {
@@ -108,7 +109,8 @@ impl Uses {
         before & (FOREVER | HOLDERS) == 1
     }
 
-    /// Ends the name of this generation, if it has no holder. The first one of the place was `first`. Under the lock.
+    /// Ends the name of this generation, if it has no holder. `first` is the generation of the slot's first
+    /// name. Under the lock.
     pub(crate) fn free(&self, of: u32, first: u32) -> Freed {
         let unheld = u64::from(of) << 32;
         let next = u64::from(of.wrapping_add(1)) << 32;

@@ -1,7 +1,8 @@
-//! The commands behind lenses: a call, and the explorer's page.
+//! The commands of lenses: a call, and the explorer's page.
 //!
-//! The reference interpreter makes calls, with limits of statements and of the heap, because an unfinished program
-//! may do anything: it runs in the editor's server and must not crash it. Its output is part of the answer.
+//! The reference interpreter makes calls, with limits on statements and on the heap, because an unfinished
+//! program may do anything: it runs in the editor's server and must not crash it. Its output is part of the
+//! answer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,26 +15,27 @@ use tempfile::TempDir;
 
 use crate::document::Analysis;
 
-/// The command that makes a call: the address of a document, and a call as in a test.
+/// The command that makes a call. Its arguments are the URI of a document, and a call in the form used in
+/// tests.
 pub const RUN: &str = "brolga.run";
 
-/// The command that writes the explorer's page of a document: its address.
+/// The command that writes the explorer's page of a document. Its argument is the document's URI.
 pub const EXPLORE: &str = "brolga.explore";
 
-/// How many statements a call may run: about three seconds.
+/// The maximum number of statements of a call: about three seconds.
 pub const DEFAULT_STEPS: u64 = 20_000_000;
 
-/// How many bytes objects of a call may take.
+/// The maximum bytes of a call's objects.
 const HEAP: u64 = 256 << 20;
 
-/// How many bytes of a call's output are kept.
+/// The maximum bytes kept of a call's output.
 const OUTPUT: usize = 64 << 10;
 
 /// The outcome of a call.
 pub(crate) struct Ran {
-    /// The value, or why there is none.
+    /// The value, or the reason why there is none.
     pub(crate) value: Result<String, String>,
-    /// Its output.
+    /// The output of the call.
     pub(crate) output: String,
 }
 
@@ -70,7 +72,7 @@ fn value(program: &Program, call: &str, steps: u64, output: Kept) -> Result<Stri
     }
 }
 
-/// The folder for pages, which is removed with the server.
+/// The folder for pages, which is removed when the server ends.
 #[derive(Default)]
 pub(crate) struct Pages {
     folder: Option<TempDir>,
@@ -81,7 +83,7 @@ impl Pages {
     /// The path of the next page.
     ///
     /// # Errors
-    /// There can be no folder; the text says why.
+    /// The folder cannot be created; the text has the reason.
     pub(crate) fn next(&mut self) -> Result<PathBuf, String> {
         let folder = match &mut self.folder {
             Some(folder) => folder,
@@ -95,7 +97,7 @@ impl Pages {
 /// Writes the explorer's page of a program.
 ///
 /// # Errors
-/// There is no program, or no page; the text says why.
+/// There is no program, or no page; the text has the reason.
 pub(crate) fn page(analysis: &Analysis, path: PathBuf) -> Result<PathBuf, String> {
     let Some(program) = &analysis.program else { return Err("the program has errors".to_owned()) };
     let page = explore::page(program, &explore::Options::default()).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! Completion of the word before the cursor: rows and blocks of the function, parameters, names of the text, and names of the language.
 //!
-//! The text before the word decides the candidates: `%` a row, `#` a block, `::` a type; otherwise all names. The text is
-//! often broken during typing: names are those in its syntax tree.
+//! The text before the word determines the candidates: `%` a row, `#` a block, `::` a type; otherwise all
+//! names. The text is often invalid during typing, so names are taken from its syntax tree.
 //!
 //! Not done: candidates by type; names that other files define.
 
@@ -17,7 +17,7 @@ use lsp_types::{CompletionItem, CompletionItemKind, CompletionList, CompletionTe
 use crate::document::Analysis;
 use crate::index::{DeclKind, Symbol};
 
-/// The most names of one answer.
+/// The maximum number of names in an answer.
 const MOST: usize = 200;
 
 /// Words that begin declarations and statements.
@@ -27,7 +27,7 @@ const WORDS: [&str; 9] =
 /// Names by their text, each with its kind.
 type Names = BTreeMap<String, CompletionItemKind>;
 
-/// The names that the word before an offset begins.
+/// The names that begin with the word before an offset.
 pub(crate) fn list(analysis: &Analysis, offset: usize) -> CompletionList {
     let text = analysis.text.as_str();
     let before = text.get(..offset).unwrap_or("");
@@ -58,7 +58,8 @@ fn item(name: &str, kind: CompletionItemKind, range: lsp_types::Range) -> Comple
     }
 }
 
-/// The function around an offset, or the last one that begins before it: a function that is being typed has no end.
+/// The function at an offset, or the last one that begins before it: a function that is being typed has no
+/// end.
 fn function_at(analysis: &Analysis, offset: usize) -> Option<usize> {
     analysis.index.functions.iter().rposition(|function| function.span.start as usize <= offset)
 }
@@ -88,7 +89,7 @@ fn types(analysis: &Analysis) -> Names {
     let mut names: Names = own.map(|decl| (decl.name.clone(), CompletionItemKind::STRUCT)).collect();
     let cx = Context::new();
     let known = cx.types.decls().map(|decl| cx.names.text(cx.types.decl(decl).name).to_owned());
-    // Names with other signs are not typed.
+    // Names with other signs are not completed.
     let known = known.filter(|name| name.starts_with(|c: char| c.is_alphabetic()));
     names.extend(known.map(|name| (name, CompletionItemKind::CLASS)));
     names

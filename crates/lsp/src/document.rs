@@ -5,10 +5,11 @@
 //!      └─► Program::read ──► program, or findings ────────►
 //! ```
 //!
-//! An analysis is made once for a version and never changes, so threads share it. Findings are those of the reader; without them
-//! those of the verifier; without those, calls of missing methods, as warnings.
+//! An analysis is computed once per version and never changes, so threads share it. Its findings come from
+//! the reader; if there are none, from the verifier; if there are none there either, calls of missing methods
+//! are warnings.
 //!
-//! A panic of the compiler is a finding of its own, and the document has no program then.
+//! A panic of the compiler is also a finding, and the document then has no program.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -36,17 +37,17 @@ impl Document {
         Document { version, text, analysis: None }
     }
 
-    /// Takes the text of another version.
+    /// Replaces the text by another version.
     pub(crate) fn change(&mut self, version: i32, text: Text) {
         *self = Document::new(version, text);
     }
 
-    /// Whether this version has not been analysed.
+    /// Whether this version has not been analysed yet.
     pub(crate) fn is_new(&self) -> bool {
         self.analysis.is_none()
     }
 
-    /// The analysis of the version.
+    /// The analysis of this version.
     pub(crate) fn analysis(&mut self, name: &str) -> Arc<Analysis> {
         let (version, text) = (self.version, &self.text);
         let made = self.analysis.get_or_insert_with(|| Arc::new(Analysis::of(name, version, text)));
@@ -62,12 +63,12 @@ pub(crate) struct Analysis {
     pub(crate) version: i32,
     pub(crate) text: Text,
     pub(crate) index: Index,
-    /// The program, if there are no errors. Functions of the index have the same numbers in it.
+    /// The program, if there are no errors. Its functions have the same numbers as in the index.
     pub(crate) program: Option<Program>,
     pub(crate) findings: Vec<Diagnostic>,
-    /// Findings beyond the limit of the reader or the verifier.
+    /// The number of findings beyond the limit of the reader or the verifier.
     pub(crate) dropped: usize,
-    /// The fates of the rows of the functions that were asked about.
+    /// The fates of the rows of the functions for which they were requested.
     fates: Mutex<BTreeMap<u32, FatesOrReason>>,
 }
 
@@ -112,7 +113,7 @@ impl Analysis {
         }
     }
 
-    /// Takes the findings of an error, at most as bad as this.
+    /// Adds the findings of an error, with at most this severity.
     fn take(&mut self, error: Error, severity: Severity) {
         match error {
             Error::Broken(broken) => {
@@ -124,7 +125,7 @@ impl Analysis {
         }
     }
 
-    /// The function of the program that has this number in the index.
+    /// The function of the program with this number in the index.
     pub(crate) fn func(&self, function: u32) -> Option<(FuncId, &brolga_ir::Func)> {
         let id = FuncId::from_u32(function);
         Some((id, self.program.as_ref()?.module().func(id)?))
@@ -162,9 +163,9 @@ fn finding(severity: Severity, code: &'static str, message: String) -> Diagnosti
     }
 }
 
-/// Runs a part of the compiler. A panic of it becomes a sentence.
+/// Runs a part of the compiler. A panic in it is returned as a message.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    // State that the closure has changed is thrown away, or shown to the user alone.
+    // State changed by the closure is discarded, or only shown to the user.
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| format!("this is a bug in Brolga: {}", said(&*panic)))
 }

@@ -2,7 +2,7 @@
 //!
 //! | at the pointer | shown |
 //! |---|---|
-//! | a row, or a label of one | the row, type, effects, uses, its optimised form |
+//! | a row, or its label | the row, type, effects, uses, its optimised form |
 //! | a parameter | its type and uses |
 //! | a function | signatures and the comments above them, known effects |
 //! | a type, a global | its declaration |
@@ -22,10 +22,9 @@ use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
 use crate::document::Analysis;
 use crate::index::{DeclItem, FunctionItem, Symbol};
 
-/// How many rows of one kind are shown.
+/// The maximum number of rows shown per kind.
 const SHOWN: usize = 8;
 
-/// The hover at an offset.
 pub(crate) fn hover(analysis: &Analysis, offset: usize) -> Option<Hover> {
     let found = analysis.index.at(offset);
     let named = found.and_then(|occurrence| {
@@ -66,7 +65,7 @@ fn code(text: &str) -> String {
     format!("```jlir\n{}\n```\n", text.trim_end())
 }
 
-/// The rows of a list as code, as many as are shown.
+/// The rows of a list as code, up to the maximum.
 fn listed(rows: &[String]) -> String {
     let mut text = rows.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("\n");
     if rows.len() > SHOWN {
@@ -106,7 +105,7 @@ fn instructions(func: &Func) -> impl Iterator<Item = Inst> + '_ {
     func.blocks().flat_map(|block| func.block_insts(block))
 }
 
-/// How often a value is used, and in which rows.
+/// The number of uses of a value, and the rows that use it.
 fn used(analysis: &Analysis, func: &Func, uses: &Uses, value: Value) -> String {
     let all = uses.of(value);
     let mut labels: Vec<String> = Vec::new();
@@ -213,7 +212,7 @@ fn block(analysis: &Analysis, function: u32, number: u32) -> Option<String> {
     let (_, func) = analysis.func(function)?;
     let cfg = Cfg::compute(func);
     let blocks: Vec<_> = func.blocks().collect();
-    // Reading may split blocks, at handlers of older forms: then the numbers are not those of the text.
+    // The reader may split blocks at handlers in older forms; then the numbers differ from those in the text.
     if blocks.len() == item.blocks.len() {
         let named = |list: &[brolga_ir::Block]| {
             let numbers = list.iter().filter_map(|block| blocks.iter().position(|known| known == block));

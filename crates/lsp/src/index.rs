@@ -1,15 +1,16 @@
-//! The index of a text: the meaning of each name, and all places of each symbol.
+//! The index of a text: the meaning of each name, and all occurrences of each symbol.
 //!
 //! ```text
 //! syntax tree ──► symbols        a row, a parameter, a block of a function; a function, a type, a global of the file
-//!             └─► occurrences    the places of each symbol, in the order of the text; some of them define it
+//!             └─► occurrences    the positions of each symbol, in text order; some of them define it
 //! ```
 //!
-//! The index is made from the syntax tree alone, so programs with errors have one, too. Names of functions follow the
-//! rules of `docs/ir.md` as far as the text decides them; [`crate::rename`] checks its result with the reader.
+//! The index is made only from the syntax tree, so programs with errors have one, too. Names of functions
+//! follow the rules of `docs/ir.md` to the extent that the text determines them; [`crate::rename`] checks its
+//! result with the reader.
 //!
-//! Invariants: occurrences do not overlap and are sorted; spans lie inside the text. Cost: linear in the text, times
-//! the logarithm of the number of symbols.
+//! Invariants: occurrences do not overlap and are sorted; spans are inside the text. Cost: linear in the
+//! text, times the logarithm of the number of symbols.
 //!
 //! Not done: names inside `$( … )` that the parser keeps as opaque text.
 
@@ -26,7 +27,7 @@ use brolga_ir::text::ast::{self, Expr, ExprKind, Stmt};
 pub(crate) enum Symbol {
     /// A row by its label.
     Row { function: u32, label: u32 },
-    /// A parameter by its place, from 0.
+    /// A parameter by its index, from 0.
     Param { function: u32, index: u32 },
     /// A block by its number.
     Block { function: u32, number: u32 },
@@ -38,11 +39,11 @@ pub(crate) enum Symbol {
     Global(String),
 }
 
-/// A place where a symbol stands.
+/// An occurrence of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Occurrence {
     pub(crate) span: Span,
-    /// The symbol, by its number in the index.
+    /// The symbol's number in the index.
     pub(crate) symbol: u32,
     pub(crate) is_definition: bool,
 }
@@ -55,7 +56,7 @@ pub(crate) struct FunctionItem {
     /// Its name, as written.
     pub(crate) name: String,
     pub(crate) name_span: Span,
-    /// The signature, as a span; that of the body for a dump without one.
+    /// The span of the signature; the body's for a dump without one.
     pub(crate) signature: Span,
     pub(crate) is_dump: bool,
     /// The names of its parameters.
@@ -107,12 +108,12 @@ pub(crate) struct Index {
     pub(crate) functions: Vec<FunctionItem>,
     pub(crate) decls: Vec<DeclItem>,
     pub(crate) checks: Vec<CheckItem>,
-    /// The rows of all functions, each with the number of its function; sorted by start.
+    /// The rows of all functions, each with its function's number; sorted by start.
     rows: Vec<(Span, u32)>,
 }
 
 impl Index {
-    /// The names of a tree that was read from `source`.
+    /// The names in a tree that was read from `source`.
     pub(crate) fn of(source: &str, file: &ast::File<'_>) -> Index {
         let mut walk = Walk::new(source, file);
         walk.file(file);
@@ -123,19 +124,19 @@ impl Index {
         index
     }
 
-    /// The occurrence at an offset, or one that ends there.
+    /// The occurrence at an offset, or the one that ends there.
     pub(crate) fn at(&self, offset: usize) -> Option<Occurrence> {
         let behind = self.occurrences.partition_point(|occurrence| occurrence.span.start as usize <= offset);
         let found = *self.occurrences.get(behind.checked_sub(1)?)?;
         (offset <= found.span.end as usize).then_some(found)
     }
 
-    /// The places of a symbol, in order.
+    /// The occurrences of a symbol, in order.
     pub(crate) fn places(&self, symbol: u32) -> impl Iterator<Item = Occurrence> + '_ {
         self.occurrences.iter().filter(move |occurrence| occurrence.symbol == symbol).copied()
     }
 
-    /// The row at an offset, with its function; at the end of one as well.
+    /// The row that contains an offset or ends there, with its function.
     pub(crate) fn row_at(&self, offset: usize) -> Option<(Span, u32)> {
         let behind = self.rows.partition_point(|(span, _)| span.start as usize <= offset);
         let found = *self.rows.get(behind.checked_sub(1)?)?;
@@ -160,13 +161,13 @@ struct Walk<'a> {
     defined: BTreeSet<String>,
     /// The functions in `defined` that are dumps.
     dumps: BTreeSet<String>,
-    /// The function that is walked: its number, the names of its parameters, the variables of its `where`.
+    /// The function being walked: its number, the names of its parameters, the variables of its `where`.
     function: u32,
     params: BTreeMap<String, u32>,
     vars: BTreeSet<String>,
 }
 
-/// A path without `Main` before it.
+/// A path without a leading `Main`.
 fn canonical(path: &[Cow<'_, str>]) -> String {
     let rest = match path {
         [first, rest @ ..] if first == "Main" && !rest.is_empty() => rest,
@@ -311,7 +312,7 @@ impl<'a> Walk<'a> {
                     let name = canonical(path);
                     item.name_span = self.last_part(*span);
                     item.name = path.join(".");
-                    // A function that is named after a type is its constructor.
+                    // A function named after a type is its constructor.
                     let symbol = match self.types.contains(&name) {
                         true => Symbol::Type(name),
                         false => Symbol::Function(name),
@@ -422,7 +423,7 @@ impl<'a> Walk<'a> {
             }
             ExprKind::Call(callee, args) => {
                 self.callee(callee);
-                // `Core.setglobal!(Main, :x, v)` names its variable by a symbol.
+                // `Core.setglobal!(Main, :x, v)` denotes its variable by a symbol.
                 if is_of_global(callee)
                     && let Some(arg) = args.get(1)
                     && let ExprKind::Symbol(name) = &arg.kind
@@ -459,7 +460,8 @@ impl<'a> Walk<'a> {
     fn path(&mut self, path: &[Cow<'_, str>], span: Span) {
         let last = self.last_part(span);
         let Some(name) = path.last() else { return };
-        // Behind the library's modules a name means the library's type or variable, also where the text declares its own.
+        // After the library's modules, a name denotes the library's type or variable, even if the text
+        // declares one with the same name.
         if path.first().is_some_and(|module| matches!(&**module, "Base" | "Core")) {
             self.function_name(name, canonical(path), last, true);
         } else {
@@ -467,7 +469,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds a name that is no argument; `path` is its canonical path if it names a function.
+    /// Adds a name that is not an argument; `path` is its canonical path if it denotes a function.
     fn global_name(&mut self, name: &str, path: String, span: Span, is_callee: bool) {
         if self.types.contains(name) {
             self.add(Symbol::Type(name.to_owned()), span, false);
@@ -489,7 +491,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The function of the text that a path names.
+    /// The function of the text denoted by a path.
     fn defined_as(&self, name: &str, path: &str) -> Option<String> {
         if self.defined.contains(path) {
             return Some(path.to_owned());
@@ -498,12 +500,13 @@ impl<'a> Walk<'a> {
         if self.defined.contains(&base) {
             return Some(base);
         }
-        // The header of a dump has no module: the function may be of the library or of any module of the program.
+        // The header of a dump has no module: the function may be defined in the library or in any module of
+        // the program.
         self.dumps.contains(name).then(|| name.to_owned())
     }
 }
 
-/// The name of a variable: `T`, `T <: Upper`, `T >: Lower`, `T = value`, or `Lower <: T <: Upper`.
+/// The name of a type variable: `T`, `T <: Upper`, `T >: Lower`, `T = value`, or `Lower <: T <: Upper`.
 fn variable(expr: &Expr<'_>) -> Option<String> {
     match &expr.kind {
         ExprKind::Name(name) => Some(name.to_string()),

@@ -3,10 +3,10 @@
 //! | job | thread |
 //! |---|---|
 //! | hover, which optimises | one, in the order of requests |
-//! | a command, which runs a program or writes a page | one of its own, at most [`MAX_COMMANDS`] |
+//! | a command, which runs a program or writes a page | its own, at most [`MAX_COMMANDS`] |
 //!
-//! A request is *pending* from its arrival to its answer. It is answered with an error instead if the client has cancelled it, or has
-//! changed the text meanwhile: the client will ask about the newest version.
+//! A request is *pending* from its arrival to its answer. It is answered with an error if the client has
+//! cancelled it, or has changed the text meanwhile: the client will request the newest version.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ use serde_json::Value;
 
 use crate::document::fenced;
 
-/// How many commands run at once.
+/// The maximum number of commands that run concurrently.
 pub(crate) const MAX_COMMANDS: usize = 4;
 
-/// The stack of a thread that compiles or interprets.
+/// The stack size of a thread that compiles or interprets.
 const STACK: usize = 64 << 20;
 
-/// The outcome of a job: the answer, or why there is none.
+/// The outcome of a job: the answer, or the reason why there is none.
 pub(crate) type Answer = Result<Value, String>;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -32,14 +32,14 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The state that threads share.
 #[derive(Default)]
 struct Shared {
-    /// Requests without an answer: whether they are cancelled.
+    /// Requests without an answer, each with whether it is cancelled.
     pending: BTreeMap<RequestId, bool>,
     /// The newest versions of documents.
     versions: BTreeMap<String, i32>,
     commands: usize,
 }
 
-/// See the file's header. Dropping it does not wait.
+/// The threads for long work. Dropping it does not wait.
 pub(crate) struct Jobs {
     shared: Arc<Mutex<Shared>>,
     client: Sender<Message>,
@@ -50,7 +50,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The answer to a request, unless it is not wanted.
+/// Sends the answer to a request, unless it was cancelled or is outdated.
 fn answer(shared: &Mutex<Shared>, client: &Sender<Message>, id: RequestId, answer: Answer) {
     let cancelled = lock(shared).pending.remove(&id).unwrap_or(false);
     let response = match answer {
@@ -58,48 +58,48 @@ fn answer(shared: &Mutex<Shared>, client: &Sender<Message>, id: RequestId, answe
         Ok(value) => Response::new_ok(id, value),
         Err(reason) => refused(id, ErrorCode::RequestFailed, reason),
     };
-    // A client that has gone wants no answer.
+    // A client that has disconnected needs no answer.
     let _gone = client.send(response.into());
 }
 
-/// The response to a request that has no answer.
+/// The response to a request that cannot be answered.
 pub(crate) fn refused(id: RequestId, code: ErrorCode, reason: impl Into<String>) -> Response {
     Response::new_err(id, code as i32, reason.into())
 }
 
 impl Jobs {
-    /// Threads that answer to a client.
+    /// Threads that answer a client.
     pub(crate) fn new(client: Sender<Message>) -> Jobs {
         let (hovers, queue) = unbounded::<Job>();
         let run = move || queue.into_iter().for_each(|job: Job| job());
-        // Without a thread the queue has no receiver: hovers are refused, and everything else works.
+        // If the thread cannot be created, the queue has no receiver: hovers are refused, and everything else
+        // works.
         let _thread = thread::Builder::new().name("lsp hover".to_owned()).stack_size(STACK).spawn(run);
         Jobs { shared: Arc::default(), client, hovers }
     }
 
-    /// A request has arrived.
+    /// Records the arrival of a request.
     pub(crate) fn begin(&self, id: &RequestId) {
         lock(&self.shared).pending.insert(id.clone(), false);
     }
 
-    /// The client does not want an answer any more.
+    /// Records that the client has cancelled a request.
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = lock(&self.shared).pending.get_mut(id) {
             *cancelled = true;
         }
     }
 
-    /// A request was refused.
+    /// Removes a request that was refused.
     pub(crate) fn forget(&self, id: &RequestId) {
         lock(&self.shared).pending.remove(id);
     }
 
-    /// Answers a request.
     pub(crate) fn answer(&self, id: RequestId, value: Answer) {
         answer(&self.shared, &self.client, id, value);
     }
 
-    /// A document has a new version, or none any more.
+    /// Records the new version of a document, or that it was closed.
     pub(crate) fn note_version(&self, uri: &str, version: Option<i32>) {
         let versions = &mut lock(&self.shared).versions;
         match version {
@@ -108,7 +108,7 @@ impl Jobs {
         };
     }
 
-    /// Answers a request about a version of a document later, unless the version is old by then.
+    /// Answers a request about a version of a document later, unless the version is then outdated.
     pub(crate) fn hover(
         &self,
         id: RequestId,
@@ -162,7 +162,7 @@ impl Jobs {
 
 impl Drop for Jobs {
     fn drop(&mut self) {
-        // Hovers that wait find no document, and are not computed.
+        // Pending hovers find no document, and are not computed.
         lock(&self.shared).versions.clear();
     }
 }

@@ -1,7 +1,7 @@
-//! A language server for the IR's text: editors' queries about a `.jlir` file during typing.
+//! A language server for the IR's text: serves editors that show `.jlir` files.
 //!
 //! ```text
-//!                      changes            the newest version of a text, when no message waits
+//!                      changes            the newest version of a text, when no message is pending
 //! client ──► transport ──────► server ──────────────────────────────► analysis ──► diagnostics
 //!                                 │ requests about names                  │
 //!                                 │ ◄── definition, references, rename, formatting, completion, symbols, lenses
@@ -16,16 +16,16 @@
 //! | `jobs` | threads for long work; cancelled requests |
 //! | `document` | a text, and the analysis of a version of it |
 //! | `text` | positions in units of UTF-16 |
-//! | `index` | names, and their places |
+//! | `index` | names, and their occurrences |
 //! | `findings`, `hover`, `completion`, `outline`, `rename`, `commands` | the parts of the protocol |
 //!
 //! Invariants: only `exit` and the end of the stream end the server; every request has one answer; a panic of
 //! the compiler is a diagnostic or an error. The interpreter runs programs, with limits.
 //!
-//! Cost: a version of a text is read and verified once, when no message waits or a request needs it, in time linear in the text. A
-//! hover over a row optimises the row's function once for each version.
+//! Cost: a version of a text is read and verified once, when no message is pending or a request needs it, in
+//! time linear in the text. A hover over a row optimises the row's function once for each version.
 //!
-//! Not done: names that other files define.
+//! Not done: names defined in other files.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -48,16 +48,16 @@ pub use lsp_server::Connection;
 use lsp_server::Notification;
 pub use server::{Ended, serve};
 
-/// Serves the client behind the standard input and output until it leaves.
+/// Serves the client connected to the standard input and output until it disconnects.
 ///
 /// # Errors
-/// The system has no threads, or the client cannot be written to.
+/// The system refuses to create threads, or writing to the client fails.
 pub fn serve_stdio() -> io::Result<Ended> {
     let input = io::BufReader::new(io::stdin());
     let (connection, writer) = transport::connect(input, io::stdout())?;
     let client = connection.sender.clone();
     let ended = serve(connection);
-    // The writer may have ended with an error, which its thread gives.
+    // The writer may have ended with an error, which its thread returns.
     let _gone = client.send(Notification::new(transport::END.to_owned(), ()).into());
     match writer.join() {
         Ok(written) => written.map(|()| ended),

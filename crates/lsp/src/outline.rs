@@ -54,7 +54,7 @@ fn symbol(
     selection_range: Range,
     children: Vec<DocumentSymbol>,
 ) -> DocumentSymbol {
-    // Clients refuse symbols without a name, and names outside of their ranges.
+    // Clients refuse symbols without a name, and names outside their ranges.
     let name = if name.is_empty() { "?".to_owned() } else { name };
     let inside = range.start <= selection_range.start && selection_range.end <= range.end;
     let selection_range = if inside { selection_range } else { Range::new(range.start, range.start) };
@@ -89,7 +89,7 @@ pub(crate) fn lenses(uri: &str, analysis: &Analysis) -> Vec<CodeLens> {
     lenses
 }
 
-/// Whether it is a method of objects, or has no name at all.
+/// Whether it is a method of objects, or has no name.
 fn is_object(item: &FunctionItem) -> bool {
     item.name.contains("::") || item.name_span.start == item.name_span.end
 }

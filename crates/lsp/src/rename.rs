@@ -1,14 +1,14 @@
-//! New names for rows, parameters and functions.
+//! Renaming of rows, parameters and functions.
 //!
 //! ```text
-//! symbol ──► refused? ──► edits at all its places ──► the new text is read ──► the same program? ──► edits
+//! symbol ──► refused? ──► edits of all occurrences ──► the new text is read ──► the same program? ──► edits
 //! ```
 //!
-//! The index resolves names by the text; the reader checks the result: the program with the new name must have the same
-//! functions, instructions, operands and callees as before. So a name that is already taken, or shadows another one, is
-//! refused.
+//! The index resolves names by the text; the reader checks the result: the renamed program must have the same
+//! functions, instructions, operands and callees as before. So a name that is already used, or shadows
+//! another one, is refused.
 //!
-//! Not done: types, globals and blocks; functions of dumps, whose headers are what Julia has printed.
+//! Not done: types, globals and blocks; functions of dumps, whose headers were printed by Julia.
 
 use brolga_engine::Program;
 use brolga_ir::diag::Span;
@@ -21,19 +21,19 @@ use crate::document::{Analysis, fenced};
 use crate::index::{Occurrence, Symbol};
 use crate::text::Places;
 
-/// The name under the position that may be renamed: where it stands, and the name.
+/// The renamable name at the position, and its range.
 ///
 /// # Errors
-/// There is no such name; the text says why.
+/// There is no such name; the text has the reason.
 pub(crate) fn prepare(analysis: &Analysis, offset: usize) -> Result<(Range, String), String> {
     let found = renamable(analysis, offset)?;
     Ok((analysis.text.range(found.span), analysis.text.slice(found.span).to_owned()))
 }
 
-/// The edits that give the symbol at a position another name.
+/// The edits that rename the symbol at a position.
 ///
 /// # Errors
-/// The symbol cannot be renamed, or not to this name; the text says why.
+/// The symbol cannot be renamed, or not to this name; the text has the reason.
 pub(crate) fn rename(analysis: &Analysis, offset: usize, new: &str) -> Result<Vec<TextEdit>, String> {
     let found = renamable(analysis, offset)?;
     let symbol = &analysis.index.symbols[found.symbol as usize];
@@ -49,17 +49,17 @@ pub(crate) fn rename(analysis: &Analysis, offset: usize, new: &str) -> Result<Ve
             }
         }
         _ if is_identifier(new) => new.to_owned(),
-        _ => return Err(format!("`{new}` is no name")),
+        _ => return Err(format!("`{new}` is not a name")),
     };
     let old = analysis.text.slice(found.span);
     if old == written {
         return Ok(Vec::new());
     }
     if matches!(symbol, Symbol::Function(_)) && is_global_name(analysis, &written) {
-        // The reader would take two functions for one with more methods.
+        // The reader would merge two functions into one with more methods.
         return Err(format!("`{written}` is a name already"));
     }
-    // `_2` and `#self#` keep meaning what they mean.
+    // `_2` and `#self#` keep their meaning.
     let places = analysis.index.places(found.symbol).filter(|place| analysis.text.slice(place.span) == old);
     let spans: Vec<Span> = places.map(|place| place.span).collect();
     let mut text = String::with_capacity(analysis.text.as_str().len());
@@ -113,7 +113,7 @@ fn renamable(analysis: &Analysis, offset: usize) -> Result<Occurrence, String> {
     Ok(found)
 }
 
-/// Whether a function, type or global of the text is called so, in whichever module.
+/// Whether a function, type or global of the text has this name, in any module.
 fn is_global_name(analysis: &Analysis, name: &str) -> bool {
     analysis.index.symbols.iter().any(|symbol| match symbol {
         Symbol::Function(path) => path.rsplit('.').next() == Some(name),
@@ -122,7 +122,7 @@ fn is_global_name(analysis: &Analysis, name: &str) -> bool {
     })
 }
 
-/// Checks that a text is the same program but for names.
+/// Checks that a text is the same program except for names.
 fn same_program(analysis: &Analysis, text: &str) -> Result<(), String> {
     let Some(old) = &analysis.program else { return Err("the program has errors".to_owned()) };
     let new = fenced(|| Program::read(&analysis.name, text.as_bytes()))?;
@@ -147,7 +147,7 @@ fn same_program(analysis: &Analysis, text: &str) -> Result<(), String> {
 
 type Row = (std::mem::Discriminant<Op>, Vec<u32>, Vec<u32>, Option<Option<FuncId>>);
 
-/// A function without names: operations, operands, targets, and the functions that are called.
+/// A function without names: operations, operands, targets, and callees.
 fn shape(module: &Module, func: &Func) -> Vec<Row> {
     let callee = |op: Op| match op {
         Op::Invoke(callee) | Op::CFunction(callee) | Op::CallSymbol(callee) => match func.callee(callee) {

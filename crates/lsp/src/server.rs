@@ -1,12 +1,13 @@
-//! The message loop of the server: it handles messages in order, and computes diagnostics while no message waits.
+//! The message loop of the server: it handles messages in order, and computes diagnostics while no message is
+//! pending.
 //!
 //! ```text
 //!  begun ── initialize ──► served ── shutdown ──► ending ── exit ──► ended
 //! ```
 //!
-//! Requests in the wrong state, of unknown methods, or with malformed parameters are answered with the protocol's
-//! errors. Between two messages at most one document is analysed. So during fast typing, diagnostics are computed for
-//! the newest version only.
+//! Requests in the wrong state, of unknown methods, or with malformed parameters are answered with the
+//! protocol's errors. Between two messages at most one document is analysed. So during fast typing,
+//! diagnostics are computed only for the newest version.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +37,7 @@ use crate::jobs::{Answer, Jobs, refused};
 use crate::text::{Places, Text};
 use crate::{completion, findings, hover, outline, rename, transport};
 
-/// How a server has ended.
+/// How a server ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The client sent `shutdown`, then `exit`.
@@ -61,7 +62,7 @@ struct Server {
     shows_documents: bool,
     steps: u64,
     pages: Pages,
-    /// The number of the last request to the client.
+    /// The id of the last request to the client.
     asked: i32,
 }
 
@@ -113,7 +114,8 @@ fn to_value<T: Serialize>(value: T) -> Answer {
 }
 
 impl Server {
-    /// Analyses one document whose version is not analysed yet, and sends its diagnostics. False if there is none.
+    /// Analyses one document whose version is not analysed yet, and sends its diagnostics. Returns false if
+    /// there is none.
     fn publish_one(&mut self) -> bool {
         let new = self.documents.iter_mut().find(|(_, (_, document))| document.is_new());
         let Some((name, (uri, document))) = new else { return false };
@@ -206,7 +208,7 @@ impl Server {
         }
         self.jobs.begin(&id);
         match fenced(|| self.answered(&id, &method, value)) {
-            // A job on another thread answers.
+            // A job on another thread will answer.
             Ok(None) => {}
             Ok(Some(Asked::Answer(answer))) => self.jobs.answer(id, answer),
             Ok(Some(Asked::Refused(code, reason))) => {
@@ -217,7 +219,7 @@ impl Server {
         }
     }
 
-    /// The answer to a request; `None` if a job on another thread answers it.
+    /// The answer to a request; `None` if a job on another thread will answer it.
     fn answered(&mut self, id: &RequestId, method: &str, value: Value) -> Option<Asked> {
         macro_rules! asked {
             ($with:expr) => {
@@ -314,7 +316,7 @@ impl Server {
         Ok((analysis, offset))
     }
 
-    /// The places of the symbol at a position.
+    /// The occurrences of the symbol at a position.
     fn places(&mut self, at: TextDocumentPositionParams, wanted: Wanted) -> Answer {
         let (analysis, offset) = self.at(&at)?;
         let Some(found) = analysis.index.at(offset) else { return Ok(Value::Null) };
@@ -411,13 +413,13 @@ impl Server {
                     Ok(json!({ "page": path }))
                 });
             }
-            other => return invalid(&format!("`{other}` is no command")),
+            other => return invalid(&format!("`{other}` is not a command")),
         }
         None
     }
 }
 
-/// Which places of a symbol are wanted.
+/// Which occurrences of a symbol are requested.
 #[derive(Clone, Copy)]
 enum Wanted {
     Definitions,
@@ -431,8 +433,7 @@ enum Asked {
     Refused(ErrorCode, String),
 }
 
-/// The edit that formats a document; no edit if it is formatted already.
-/// Bytes of a path that stand for themselves in a URI.
+/// Bytes of a path that are not escaped in a URI.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The `file:` URI of an absolute path.

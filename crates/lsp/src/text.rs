@@ -1,12 +1,13 @@
-//! The text of a document, and its positions in the protocol.
+//! The text of a document, and its positions in the protocol's units.
 //!
 //! ```text
 //! bytes of UTF-8      1 ─ %1 = …          '─' is three bytes, one unit of UTF-16; '𝒙' is four bytes, two units
 //! protocol            line, unit of UTF-16, both from 0; lines end with LF, CR LF or CR
 //! ```
 //!
-//! Invariants: every position of a client maps to a character boundary inside the text, for all numbers: a position beyond the end of a
-//! line means its end, one inside a pair of surrogates its start. [`Places`] converts ascending offsets in time linear in the text.
+//! Invariants: every position from a client is mapped to a character boundary inside the text, for all
+//! numbers: a position beyond the end of a line is mapped to its end, a position inside a surrogate pair to
+//! its start. [`Places`] converts ascending offsets in time linear in the text.
 
 use brolga_ir::diag::Span;
 use lsp_types::{Position, Range};
@@ -19,7 +20,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Takes a text; none if its places cannot be counted.
+    /// A text with its lines; `None` if its offsets do not fit.
     pub(crate) fn new(text: String) -> Option<Text> {
         u32::try_from(text.len()).ok()?;
         let bytes = text.as_bytes();
@@ -36,19 +37,18 @@ impl Text {
         &self.text
     }
 
-    /// The text of a span, empty if it is none of this text.
+    /// The text of a span, empty if the span is not in the text.
     pub(crate) fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
 
-    /// The bytes of a line, from 0, without its end.
+    /// The start and the bytes of a line, counted from 0, without its line end.
     fn line(&self, line: usize) -> Option<(usize, &str)> {
         let start = *self.starts.get(line)? as usize;
         let end = self.starts.get(line + 1).map_or(self.text.len(), |&next| next as usize);
         Some((start, self.text[start..end].trim_end_matches(['\r', '\n'])))
     }
 
-    /// The offset of a position.
     pub(crate) fn offset(&self, position: Position) -> usize {
         let Some((start, line)) = self.line(position.line as usize) else { return self.text.len() };
         let mut units = 0;
@@ -61,13 +61,11 @@ impl Text {
         start + line.len()
     }
 
-    /// The position of an offset.
     #[cfg(test)]
     pub(crate) fn position(&self, offset: u32) -> Position {
         Places::new(self).position(offset)
     }
 
-    /// The range of a span.
     pub(crate) fn range(&self, span: Span) -> Range {
         Places::new(self).range(span)
     }
@@ -77,7 +75,7 @@ impl Text {
         self.range(Span::new(0, self.text.len() as u32))
     }
 
-    /// The text with a range replaced; the whole of it without a range. None if the result is too large.
+    /// The text with a range replaced, or all of it if there is no range. `None` if the result is too large.
     pub(crate) fn replaced(&self, range: Option<Range>, new: &str) -> Option<Text> {
         let Some(range) = range else { return Text::new(new.to_owned()) };
         let (start, end) = (self.offset(range.start), self.offset(range.end));
@@ -90,7 +88,7 @@ impl Text {
     }
 }
 
-/// Converts offsets to positions. Rising offsets in one line are counted from the last one.
+/// Converts offsets to positions. Ascending offsets in a line are counted from the last one.
 pub(crate) struct Places<'a> {
     text: &'a Text,
     last: usize,
@@ -102,7 +100,7 @@ impl<'a> Places<'a> {
         Places { text, last: 0, position: Position::new(0, 0) }
     }
 
-    /// The position of an offset; one beyond the end counts as the end.
+    /// The position of an offset; an offset beyond the end is treated as the end.
     pub(crate) fn position(&mut self, offset: u32) -> Position {
         let mut offset = (offset as usize).min(self.text.text.len());
         while !self.text.text.is_char_boundary(offset) {
@@ -121,7 +119,6 @@ impl<'a> Places<'a> {
         self.position
     }
 
-    /// The range of a span.
     pub(crate) fn range(&mut self, span: Span) -> Range {
         let start = self.position(span.start);
         Range::new(start, self.position(span.end.max(span.start)))
@@ -154,7 +151,7 @@ mod tests {
             assert_eq!(text.position(offset), position, "{offset}");
             assert_eq!(text.offset(position), offset as usize, "{offset}");
         }
-        // Inside a character, a pair and a line end.
+        // Inside a character, a surrogate pair and a line end.
         assert_eq!(text.position(2), Position::new(0, 1));
         assert_eq!(text.offset(Position::new(0, 3)), 4);
         assert_eq!(text.offset(Position::new(0, 99)), 9);

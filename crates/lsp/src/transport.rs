@@ -1,12 +1,12 @@
 //! Messages over a pair of streams.
 //!
 //! ```text
-//! Content-Length: 52\r\n\r\n{"jsonrpc":"2.0", …}        one message, both ways
+//! Content-Length: 52\r\n\r\n{"jsonrpc":"2.0", …}        one message, in both directions
 //! ```
 //!
-//! A frame with a malformed message is skipped, and reported to the server ([`MALFORMED`]). A malformed header, or one that announces more than
-//! [`MAX_BYTES`], ends the connection: the start of the next message is unknown. The queue of messages is bounded, so that a client
-//! that writes faster than it is served waits.
+//! A frame with a malformed message is skipped, and reported to the server ([`MALFORMED`]). A malformed
+//! header, or one that announces more than [`MAX_BYTES`], ends the connection: the start of the next message
+//! is unknown. The queue of messages is bounded, so a client that writes faster than it is served is blocked.
 //!
 //! The reader's thread is not joined: it may wait for the client forever.
 
@@ -16,26 +16,26 @@ use std::thread;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use lsp_server::{Connection, Message, Notification};
 
-/// How many bytes a message may have.
+/// The maximum size of a message in bytes.
 pub(crate) const MAX_BYTES: usize = 256 << 20;
 
-/// How many bytes a header may have.
+/// The maximum size of a header in bytes.
 const MAX_HEADER: u64 = 4096;
 
-/// How many messages wait for the server.
+/// The maximum number of messages queued for the server.
 const QUEUE: usize = 256;
 
-/// The notification that stands for a frame without a message; the parameter is a sentence.
+/// The notification that replaces a frame with a malformed message; its parameter is a description.
 pub(crate) const MALFORMED: &str = "$/brolga/malformed";
 
-/// The notification behind which nothing is written. Threads that still want to write do not hold up the end.
+/// The notification after which nothing is written. Threads that still try to write do not delay the end.
 pub(crate) const END: &str = "$/brolga/end";
 
-/// A connection over streams, and the thread that writes. The thread ends at [`END`], when all senders have gone, or with the error of the
-/// stream.
+/// A connection over streams, and the writer's thread. The thread ends at [`END`], when all senders are gone,
+/// or with the stream's error.
 ///
 /// # Errors
-/// The system has no threads.
+/// The system refuses to create threads.
 pub(crate) fn connect(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write + Send + 'static,
@@ -48,13 +48,13 @@ pub(crate) fn connect(
         messages.try_for_each(|message| message.write(&mut output))
     })?;
     thread::Builder::new().name("lsp reader".to_owned()).spawn(move || {
-        // The end of the stream and a broken one are the same to the server: no more requests come.
+        // The server treats the end of the stream and an error alike: there are no more requests.
         let _ended = read(&mut input, &to_server);
     })?;
     Ok((Connection { sender: to_client, receiver: from_client }, writer))
 }
 
-/// Reads messages until the stream ends, or the server does.
+/// Reads messages until the stream or the server ends.
 fn read(input: &mut impl BufRead, server: &Sender<Message>) -> io::Result<()> {
     while let Some(length) = header(input)? {
         let mut content = Vec::new();
@@ -71,7 +71,7 @@ fn read(input: &mut impl BufRead, server: &Sender<Message>) -> io::Result<()> {
     Ok(())
 }
 
-/// The length of the next message; none at the end of the stream.
+/// The length of the next message; `None` at the end of the stream.
 fn header(input: &mut impl BufRead) -> io::Result<Option<usize>> {
     let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text);
     let mut length = None;
@@ -80,7 +80,7 @@ fn header(input: &mut impl BufRead) -> io::Result<Option<usize>> {
         if input.take(MAX_HEADER).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
-        let line = String::from_utf8(line).map_err(|_| invalid("a header that is no text"))?;
+        let line = String::from_utf8(line).map_err(|_| invalid("a header that is not text"))?;
         let line = line.strip_suffix('\n').ok_or_else(|| invalid("a header without an end"))?.trim_end();
         if line.is_empty() {
             break;
@@ -88,7 +88,7 @@ fn header(input: &mut impl BufRead) -> io::Result<Option<usize>> {
         let (name, value) = line.split_once(':').ok_or_else(|| invalid("a header without a value"))?;
         if name.trim().eq_ignore_ascii_case("content-length") {
             let bytes = value.trim().parse().ok().filter(|&bytes| bytes <= MAX_BYTES);
-            length = Some(bytes.ok_or_else(|| invalid("a length that is none"))?);
+            length = Some(bytes.ok_or_else(|| invalid("a malformed length"))?);
         }
     }
     length.map(Some).ok_or_else(|| invalid("no length"))

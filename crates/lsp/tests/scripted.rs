@@ -72,7 +72,7 @@ fn renamed(text: &str, answer: &Value) -> String {
 fn diagnostics_follow_the_newest_version() {
     let mut client = Client::with(PROGRAM);
     assert_eq!(client.diagnostics(1), Vec::<Value>::new());
-    // The reader's finding: an operand that nothing defines.
+    // A finding of the reader: an undefined operand.
     let (line, character) = position(PROGRAM, "%2, 1)::Bool", 0);
     let wrong = json!({
         "range": { "start": { "line": line, "character": character }, "end": { "line": line, "character": character + 2 } },
@@ -84,11 +84,11 @@ fn diagnostics_follow_the_newest_version() {
     assert_eq!(found[0]["code"], "unknown-name");
     assert_eq!(found[0]["range"]["start"], json!({ "line": line, "character": character }));
     assert_eq!(found[0]["range"]["end"], json!({ "line": line, "character": character + 3 }));
-    // The verifier's: a type.
+    // A finding of the verifier: a type.
     client.change(3, json!([{ "text": PROGRAM.replace("even::Bool)::Int64", "even::Bool)::Float64") }]));
     let found = client.diagnostics(3);
     assert!(!found.is_empty() && found.iter().all(|found| found["severity"] == 1), "{found:?}");
-    // Many versions at once: the last one has diagnostics, and the server need not have made the others.
+    // Many versions in quick succession: the last one has diagnostics, and the others may be skipped.
     for version in 4..200 {
         client.change(version, json!([{ "text": PROGRAM }]));
     }
@@ -113,7 +113,8 @@ fn names_lead_to_their_definitions_and_uses() {
         let (line, character) = position(PROGRAM, part, skip);
         (u64::from(line), u64::from(character), u64::from(character) + length)
     };
-    // A row, a block, a parameter, a function by a call and by a test, and what is defined nowhere here.
+    // A row, a block, a parameter, a function by a call and by a test, and a function that is not defined
+    // here.
     assert_eq!(definition(&mut client, "%9)", 0, 1), [place("%9 =", 0, 2)]);
     assert_eq!(definition(&mut client, "#4 =>", 0, 1), [place("4 ─ %7", 0, 1)]);
     assert_eq!(definition(&mut client, "even, %1", 0, 2), [place("even::Bool", 0, 4)]);
@@ -127,7 +128,7 @@ fn names_lead_to_their_definitions_and_uses() {
     assert_eq!(ranges(&uses), [place("%10)", 0, 3)]);
     params["context"] = json!({ "includeDeclaration": true });
     assert_eq!(client.ask("textDocument/references", params).unwrap().as_array().unwrap().len(), 2);
-    // Nothing stands there.
+    // There is nothing at this position.
     assert_eq!(client.ask_at("textDocument/definition", (19, 0)).unwrap(), Value::Null);
     client.end();
 }
@@ -135,7 +136,7 @@ fn names_lead_to_their_definitions_and_uses() {
 #[test]
 fn names_are_completed_by_what_stands_before_them() {
     let mut client = Client::with(PROGRAM);
-    // In the middle of a row that is not readable yet.
+    // In the middle of an incomplete row.
     let mut version = 1;
     let mut complete = |client: &mut Client, typed: &str| {
         version += 1;
@@ -173,10 +174,10 @@ fn hovers_show_types_uses_and_what_the_optimiser_made() {
     assert!(row.contains("**Type** `Int64`") && row.contains("used once, by `%8`"), "{row}");
     assert!(row.contains("**Effects** none"), "{row}");
     assert!(row.contains("**Low IR** (`-O2`)") && row.contains("and_int"), "{row}");
-    // Without a disassembler there are bytes.
+    // Without a disassembler, bytes are shown.
     let shifted = hover(&mut client, position(PROGRAM, "%1 = Base.ashr_int", 0));
     assert!(shifted.contains("**Machine code** (`-O2`)"), "{shifted}");
-    // The call is inlined, so no row is left of it.
+    // The call is inlined, so none of its rows are left.
     let call = hover(&mut client, position(PROGRAM, "invoke Main.next", 0));
     assert!(call.contains("away by") || call.contains("nothing is left"), "{call}");
     let callee = hover(&mut client, position(PROGRAM, "collatz(27", 0));
@@ -214,7 +215,7 @@ fn new_names_are_checked_by_the_reader() {
         ("%9 =", 0, "%10", "cannot become"),
         ("%9 =", 0, "x", "named by a number"),
         ("even, %1", 0, "n", "cannot become"),
-        ("even, %1", 0, "1x", "is no name"),
+        ("even, %1", 0, "1x", "is not a name"),
         ("Main.next", 5, "main", "is a name already"),
         ("Base.println", 6, "print", "does not define"),
         ("goto #2", 5, "7", "numbered by their order"),
@@ -304,12 +305,12 @@ fn lenses_run_and_explore() {
 
 #[test]
 fn positions_are_units_of_utf16() {
-    // A name outside of the basic plane takes two units, and a guard one.
+    // A name outside the basic plane takes two units, and a guard one.
     let text = PROGRAM.replace("(n::Int64)", "(𝒏ö::Int64)").replace("=> n,", "=> 𝒏ö,");
     let mut client = Client::with(&text);
     assert_eq!(client.diagnostics(1), Vec::<Value>::new());
     let (line, character) = position(&text, "𝒏ö,", 0);
-    // Behind the name is still the name.
+    // The position after the name still belongs to it.
     let found = ranges(&client.ask_at("textDocument/definition", (line, character + 3)).unwrap());
     let (line, character) = position(&text, "𝒏ö::", 0);
     assert_eq!(found, [(line.into(), character.into(), u64::from(character) + 3)]);
@@ -345,7 +346,7 @@ fn nothing_that_a_client_sends_ends_the_server() {
     for method in ["textDocument/didChange", "textDocument/didClose", "$/cancelRequest", "no/such"] {
         client.tell(method, json!({ "id": [1], "textDocument": 5 }));
     }
-    // Positions and edits outside of the text.
+    // Positions and edits outside the text.
     let far = u32::MAX;
     assert!(client.ask_at("textDocument/hover", (far, far)).is_ok());
     let backwards =
@@ -355,19 +356,19 @@ fn nothing_that_a_client_sends_ends_the_server() {
     assert!(!client.diagnostics(0).is_empty());
     assert!(client.ask_at("textDocument/hover", (1, 0)).is_ok());
     client.change(3, json!([{ "text": PROGRAM }]));
-    // A cancelled request has an answer, too.
+    // A cancelled request is answered, too.
     let (line, character) = position(PROGRAM, "%7 = Base", 0);
     let id = client.begin("textDocument/hover", at(line, character));
     client.tell("$/cancelRequest", json!({ "id": 1_000_000 }));
     let _either = client.answer(&id);
-    // A hover about an old version is answered, by an error or by what was known.
+    // A hover about an old version is answered, with an error or with the old result.
     let id = client.begin("textDocument/hover", at(line, character));
     client.change(4, json!([{ "text": "" }]));
     let _either = client.answer(&id);
     assert_eq!(client.leave(), Ended::Abruptly);
 }
 
-/// A program with a function of so many rows.
+/// A program with a function of `rows` rows.
 fn large(rows: usize) -> String {
     let mut text = "function f(n::Int64)::Int64\n1 ─ %1 = Base.add_int(n, 1)::Int64\n".to_owned();
     for row in 2..=rows {

@@ -1,10 +1,11 @@
-//! A trace in the trace-event format: JSON that Perfetto (`ui.perfetto.dev`) and `chrome://tracing` open.
+//! A trace in the trace-event format: JSON that can be opened in Perfetto (`ui.perfetto.dev`) and
+//! `chrome://tracing`.
 //!
 //! | event | in the file |
 //! |---|---|
-//! | span | `B` and `E` on its thread, by its stage; passes and parts of collections by their own names |
+//! | span | `B` and `E` on its thread, named after its stage; passes and parts of collections by their own names |
 //! | wait of a task in the queue | `b` and `e`, category `queue`, by the number of the task |
-//! | published, tiered up, left a loop (once, and when the number has doubled), invalidated, evicted, collected, interrupted | `i`, with what is known in `args` |
+//! | published, tiered up, left a loop (once, and whenever the number has doubled), invalidated, evicted, collected, interrupted | `i`, with details in `args` |
 //! | bytes that objects use | `C`, after each collection |
 //! | names of process and threads | `M` |
 //!
@@ -18,7 +19,7 @@ use brolga_runtime::events::Stage;
 use crate::json::string;
 use crate::trace::{Row, Trace, What};
 
-/// The number of the process in the file: there is one.
+/// The number of the file's only process.
 const PROCESS: u32 = 1;
 
 impl Trace {
@@ -30,7 +31,7 @@ impl Trace {
         let mut open: Vec<Vec<&str>> = vec![Vec::new(); kept.threads.len()];
         for row in &kept.rows {
             let names = &mut open[row.thread];
-            // The end of a span has the name of its beginning.
+            // The end of a span is named like its beginning.
             let name = match &row.what {
                 What::Begin(stage, subject) => {
                     let name = if is_named(*stage) { subject } else { stage.name() };
@@ -112,7 +113,7 @@ fn line(ph: &str, name: &str, row: &Row, rest: &str) -> String {
     )
 }
 
-/// Of an event on one thread without a length.
+/// An instant event on a thread.
 fn instant(about: &[(&str, String)]) -> String {
     format!(",\"s\":\"t\"{}", args(about))
 }

@@ -19,7 +19,7 @@ pub fn string(text: &str) -> String {
     out
 }
 
-/// A number; JSON has none that is not finite.
+/// A number; `null` if it is not finite, because JSON has no such numbers.
 pub fn number(value: f64) -> String {
     if value.is_finite() { format!("{value}") } else { "null".to_owned() }
 }

@@ -5,14 +5,14 @@
 //! | `trace` | [`Trace`]: a listener that keeps events with their times |
 //! | `chrome` | a trace as JSON in the trace-event format, which Perfetto and Chrome open |
 //! | `live` | [`Live`]: a listener that keeps sums; [`Several`] listeners as one |
-//! | `snapshot` | [`Snapshot`]: a session at one moment, as JSON |
+//! | `snapshot` | [`Snapshot`]: the state of a session at one moment, as JSON |
 //! | `socket` | [`serve`]: a socket through which other processes of the user inspect a session; [`Watcher`] |
 //! | `view` | [`view`]: a snapshot as text |
 //! | `table` | a trace as a table: stages by time, events by number |
 //! | `statistics` | [`statistics`]: medians with confidence intervals, and comparison; pure functions |
 //! | `json` | writing JSON |
 //!
-//! Without this crate an event costs a load and a branch.
+//! Without this crate, an event costs a load and a branch.
 #![forbid(unsafe_code)]
 
 mod chrome;

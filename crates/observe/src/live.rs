@@ -1,13 +1,13 @@
-//! A listener that keeps sums of compiling and tasks, for live views.
+//! A listener that keeps sums of compile times and tasks, for live views.
 //!
-//! Unlike a [`Trace`](crate::Trace) it keeps no events, so it may listen as long as the process runs.
+//! Unlike a [`Trace`](crate::Trace) it keeps no events, so it may listen for as long as the process runs.
 //!
 //! ```text
 //! Begin, End      the time of the innermost span goes to its stage, and of `Upgrade`, `Generate` and `Link` to the function as well
-//! Queued, Started how many tasks wait
+//! Queued, Started the number of queued tasks
 //! ```
 //!
-//! Cost: a lock and an addition for each event.
+//! Cost: a lock and an addition per event.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use std::time::{Duration, Instant};
 
 use brolga_runtime::events::{Event, EventListener, Stage};
 
-/// How many functions have sums. Events of others count for the session alone.
+/// The maximum number of functions with sums. Events of others count only for the session.
 const MAX_FUNCTIONS: usize = 1 << 16;
 
-/// See the file's header.
+/// The sums, as a listener. See the file's header.
 #[derive(Default)]
 pub struct Live {
     state: Mutex<Sums>,
 }
 
-/// The sums at some moment.
+/// The sums at one moment.
 #[derive(Clone, Default)]
 pub(crate) struct Sums {
-    /// Tasks that wait.
+    /// The number of queued tasks.
     pub(crate) queued: u64,
     pub(crate) upgrades: u64,
     pub(crate) invalidations: u64,
     pub(crate) evictions: u64,
     pub(crate) interrupts: u64,
-    /// Time in compiling; that of nested spans counts once.
+    /// The time spent compiling; nested spans are counted once.
     pub(crate) compiling: Duration,
     /// The compile times of functions, by symbol.
     pub(crate) functions: BTreeMap<String, Duration>,
@@ -47,19 +47,19 @@ pub(crate) struct Sums {
 struct OpenSpan {
     stage: Stage,
     name: String,
-    /// When it, or the last span inside of it, began or ended.
+    /// The time when it, or the last span inside it, began or ended.
     since: Instant,
     own: Duration,
 }
 
 impl Live {
-    /// A listener that has heard nothing.
+    /// A listener that has not received any events.
     pub fn new() -> Live {
         Live::default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Sums> {
-        // Each change leaves the sums as they should be.
+        // Every change leaves the sums in a valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ impl Sums {
     }
 }
 
-/// The function that a body is of: `f(Int64)#body` is one of `f(Int64)`.
+/// The function that a body belongs to: `f(Int64)#body` belongs to `f(Int64)`.
 fn function_of(symbol: &str) -> &str {
     symbol.rsplit_once('#').filter(|(name, _)| name.ends_with(')')).map_or(symbol, |(name, _)| name)
 }
@@ -121,7 +121,7 @@ impl EventListener for Live {
         let now = Instant::now();
         let mut sums = self.lock();
         match event {
-            // The time of a pass is that of the function that it works on.
+            // The time of a pass is attributed to the function that it works on.
             Event::Begin { stage: Stage::Pass | Stage::Phase, .. }
             | Event::End { stage: Stage::Pass | Stage::Phase } => {}
             Event::Begin { stage, name } => sums.begin(stage, name, now),
@@ -132,17 +132,17 @@ impl EventListener for Live {
             Event::Invalidated { .. } => sums.invalidations += 1,
             Event::Evicted { .. } => sums.evictions += 1,
             Event::Interrupted => sums.interrupts += 1,
-            // The session and the heap count the others.
+            // The session and the heap count the other events.
             _ => {}
         }
     }
 }
 
-/// Tells several listeners, in their order: a run time has one.
+/// Forwards events to several listeners, in order, because a run time has only one.
 pub struct Several(Vec<Arc<dyn EventListener>>);
 
 impl Several {
-    /// A listener that tells these.
+    /// A listener that forwards events to `listeners`.
     pub fn new(listeners: Vec<Arc<dyn EventListener>>) -> Several {
         Several(listeners)
     }
@@ -168,7 +168,7 @@ mod tests {
         both.event(Event::Begin { stage: Stage::Upgrade, name: "f(Int64)" });
         both.event(Event::Begin { stage: Stage::Generate, name: "f(Int64)#body" });
         both.event(Event::End { stage: Stage::Generate });
-        // An end without a beginning is none.
+        // An end without a beginning is ignored.
         both.event(Event::End { stage: Stage::Link });
         both.event(Event::TieredUp { function: "f(Int64)" });
         both.event(Event::End { stage: Stage::Upgrade });

@@ -1,6 +1,7 @@
-//! A session at one moment, for sockets and tables.
+//! The state of a session at one moment, for sockets and tables.
 //!
-//! Times are in nanoseconds, sizes in bytes. Fields that a later version adds are missing in a snapshot of an older one, and are then zero or absent.
+//! Times are in nanoseconds, sizes in bytes. A field added by a later version is missing in snapshots of
+//! older ones, and is then zero or `None`.
 
 use std::time::Instant;
 
@@ -10,46 +11,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::Live;
 
-/// A session at one moment.
+/// The state of a session at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The process.
+    /// The id of the process.
     pub pid: u32,
-    /// Since when the session is shown.
+    /// The time since the session was first served.
     pub uptime: u64,
-    /// Functions that were compiled, each as often as it was.
+    /// The number of compilations of functions.
     pub compiled: u64,
-    /// Time in compiling; absent if the run time has another listener.
+    /// The time spent compiling; `None` if the run time has another listener.
     pub compiling: Option<u64>,
-    /// Tasks that wait for a thread; absent as well.
+    /// The number of queued tasks; `None` if the run time has another listener.
     pub queued: Option<u64>,
-    /// Look-ups without an answer.
+    /// The number of look-ups without an answer.
     pub lookups: u64,
-    /// Functions that got code of the next tier; absent as well.
+    /// The number of functions that were promoted to the next tier; `None` if the run time has another
+    /// listener.
     pub upgrades: Option<u64>,
-    /// Functions that lost their code because something that they depend on was defined; absent as well.
+    /// The number of functions that lost their code because a definition that they depend on changed; `None`
+    /// if the run time has another listener.
     pub invalidations: Option<u64>,
-    /// Functions that lost their code because memory for code was short.
+    /// The number of functions that lost their code because memory for code was short.
     pub evictions: u64,
-    /// How often a thread has left a loop for better code.
+    /// How often a thread left a loop for better code.
     pub left_loops: u64,
-    /// Memory of loaded code.
+    /// The memory of loaded code.
     pub code_in_use: u64,
-    /// Of it, code that can no longer be called.
+    /// The part of it that can no longer be called.
     pub code_retired: u64,
-    /// Memory that the system has given for code.
+    /// The memory that the system has provided for code.
     pub code_resident: u64,
-    /// Bytes in blocks that hold objects.
+    /// The size of the blocks that contain objects.
     pub heap_used: u64,
-    /// Bytes that the heap has mapped.
+    /// The memory that the heap has mapped.
     pub heap_mapped: u64,
-    /// Minor and full collections.
+    /// The numbers of minor and of full collections.
     pub collections: (u64, u64),
-    /// Time in which collections have stopped the world, and the longest.
+    /// The total and the maximum time for which collections stopped the world.
     pub pauses: (u64, u64),
-    /// The functions that were looked up, or that compiled code calls.
+    /// The functions that were looked up, or that are called by compiled code.
     pub functions: Vec<FunctionRow>,
 }
 
@@ -58,17 +61,17 @@ pub struct Snapshot {
 #[serde(default)]
 #[non_exhaustive]
 pub struct FunctionRow {
-    /// The dylib that defines it.
+    /// The name of the dylib that defines it.
     pub dylib: String,
-    /// Its symbol.
+    /// The symbol of the function.
     pub symbol: String,
-    /// Its tier: 0 has no code; absent if it was removed.
+    /// Its tier, which is 0 without code; `None` if it was removed.
     pub tier: Option<u8>,
-    /// The calls that tier 1 has counted; absent where nothing counts.
+    /// The calls counted by tier 1; `None` where calls are not counted.
     pub calls: Option<u32>,
-    /// The bytes of code of its unit.
+    /// The code size of its unit.
     pub bytes: u64,
-    /// How long compiling it took; absent if the run time has another listener, or the time is unknown.
+    /// Its compile time; `None` if the run time has another listener, or the time is unknown.
     pub compiling: Option<u64>,
 }
 
@@ -77,7 +80,7 @@ fn nanoseconds(time: std::time::Duration) -> u64 {
 }
 
 impl Snapshot {
-    /// The present state of a session. `live` listens to its run time, if there is a listener.
+    /// The current state of a session. `live` is the listener of its run time, if there is one.
     pub fn of(session: &Session, since: Instant, live: Option<&Live>) -> Snapshot {
         let (stats, heap) = (session.stats(), session.runtime().heap().stats());
         let sums = live.map(Live::sums);
@@ -113,16 +116,16 @@ impl Snapshot {
         }
     }
 
-    /// As one line of JSON.
+    /// The snapshot as one line of JSON.
     pub fn to_json(&self) -> String {
-        // Maps without text for keys are what JSON refuses, and there are none.
+        // JSON only rejects maps whose keys are not text, and there are none.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Snapshot::to_json`] has written.
+    /// Parses the result of [`Snapshot::to_json`].
     ///
     /// # Errors
-    /// It is no snapshot; the text says why.
+    /// The line is not a snapshot; the text has the reason.
     pub fn from_json(line: &str) -> Result<Snapshot, String> {
         serde_json::from_str(line).map_err(|error| error.to_string())
     }

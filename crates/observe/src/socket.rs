@@ -1,20 +1,22 @@
-//! A socket through which another process of the same user inspects a session: [`serve`] opens it, [`Watcher`] sends requests.
+//! A socket through which another process of the same user inspects a session: [`serve`] opens it,
+//! [`Watcher`] sends requests.
 //!
 //! ```text
 //! brolga top ── "snapshot\n" ──►  thread of the connection ── Session::stats, functions ──► one line of JSON, a Snapshot
 //! ```
 //!
-//! **Permissions.** The socket is made in a new folder that only the user can enter, gets mode 0600 there, and then its name: others
-//! can connect at no moment. An existing file of that name is kept, unless it is a socket without a listener.
+//! **Permissions.** The socket is created in a new folder that only the user can enter, is set to mode 0600
+//! there, and is then linked to its path: other users can never connect. An existing file at the path is
+//! kept, unless it is a socket without a listener.
 //!
-//! **Requests.** A client requests snapshots. A malformed request is answered with an error; one that is longer than [`MAX_REQUEST`] ends the
-//! connection. There are at most [`MAX_CLIENTS`] connections.
+//! **Requests.** The only request is for a snapshot. A malformed request is answered with an error; one
+//! longer than [`MAX_REQUEST`] ends the connection. There are at most [`MAX_CLIENTS`] connections.
 //!
 //! **The end.** Dropping [`Served`] removes the file and releases the session; connections end at their next request.
 //!
 //! Cost: a waiting thread, and one for each connection; a snapshot visits all functions of the session.
 //!
-//! Not done: other systems than Unix.
+//! Not done: systems other than Unix.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -30,27 +32,27 @@ use brolga_engine::Session;
 use crate::live::Live;
 use crate::snapshot::Snapshot;
 
-/// How many connections there may be at once.
+/// The maximum number of concurrent connections.
 pub const MAX_CLIENTS: usize = 16;
 
-/// How many bytes a request may have.
+/// The maximum size of a request in bytes.
 pub const MAX_REQUEST: u64 = 256;
 
-/// How many bytes an answer may have.
+/// The maximum size of an answer in bytes.
 const MAX_ANSWER: u64 = 256 << 20;
 
-/// The one request.
+/// The only request.
 const REQUEST: &str = "snapshot";
 
-/// How long a client waits for an answer.
+/// The time for which a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many names for the folder are tried.
+/// The maximum number of names tried for the folder.
 const TRIES: u32 = 64;
 
 /// The state of an open socket.
 struct State {
-    /// None when it is closed.
+    /// `None` after it was closed.
     session: Option<Session>,
     clients: usize,
 }
@@ -83,7 +85,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Dropping a session may run its finalisers, which is not done under the lock.
+        // Dropping a session may run its finalisers, which must not happen under the lock.
         let session = self.shared.lock().session.take();
         drop(session);
         // The accepting thread checks the state at each connection.
@@ -98,21 +100,22 @@ impl std::fmt::Debug for Served {
     }
 }
 
-/// Shows a session to processes of this user, by a socket of this name. Compile times and the queue are known if there is no listener to the
-/// [events](brolga_runtime::events) of its run time; earlier compilations are not in them.
+/// Serves a session to processes of this user, through a socket at `path`. Compile times and the queue are
+/// available if the [events](brolga_runtime::events) of its run time have no other listener; earlier
+/// compilations are not included.
 ///
 /// # Errors
-/// There is a file of that name that is not a socket, or a socket with a listener; or the system refuses.
+/// There is a file at the path that is not a socket, or is a socket with a listener; or the system refuses.
 pub fn serve(session: &Session, path: impl AsRef<Path>) -> io::Result<Served> {
     let live = Arc::new(Live::new());
     let live = session.runtime().events().listen(live.clone()).then_some(live);
     serve_with(session, live, path)
 }
 
-/// As [`serve`], with a listener that the caller has given to the session's run time.
+/// Like [`serve`], with a listener that is already registered with the session's run time.
 ///
 /// # Errors
-/// As [`serve`].
+/// Like [`serve`].
 pub fn serve_with(session: &Session, live: Option<Arc<Live>>, path: impl AsRef<Path>) -> io::Result<Served> {
     let path = path.as_ref();
     let listener = bind(path)?;
@@ -123,7 +126,7 @@ pub fn serve_with(session: &Session, live: Option<Arc<Live>>, path: impl AsRef<P
     Ok(served)
 }
 
-/// A listening socket of this name and mode 0600.
+/// A listening socket at this path, with mode 0600.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = private_folder(parent)?;
@@ -136,11 +139,11 @@ fn bind_in(folder: &Path, path: &Path) -> io::Result<UnixListener> {
     let hidden = folder.join("s");
     let listener = UnixListener::bind(&hidden)?;
     fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
-    // A link does not replace what is there.
+    // A hard link does not replace an existing file.
     match fs::hard_link(&hidden, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             if !fs::symlink_metadata(path)?.file_type().is_socket() {
-                let text = format!("`{}` exists, and is no socket", path.display());
+                let text = format!("`{}` exists, and is not a socket", path.display());
                 return Err(io::Error::new(ErrorKind::AlreadyExists, text));
             }
             match UnixStream::connect(path) {
@@ -172,14 +175,14 @@ fn private_folder(parent: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Takes connections until the socket is closed.
+/// Accepts connections until the socket is closed.
 fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
     for stream in listener.incoming() {
         let mut state = shared.lock();
         if state.session.is_none() {
             return;
         }
-        // A connection that did not come about leaves the others.
+        // A failed connection does not affect the others.
         let Ok(stream) = stream else { continue };
         if state.clients >= MAX_CLIENTS {
             continue;
@@ -197,9 +200,9 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Answers requests until the client leaves.
+/// Answers requests until the client disconnects.
 fn answer(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
-    // A client that does not read is not waited for.
+    // Do not wait for a client that does not read.
     stream.set_write_timeout(Some(TIMEOUT))?;
     let (mut input, mut output) = (BufReader::new(stream), stream);
     loop {
@@ -221,14 +224,14 @@ fn answer(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
     }
 }
 
-/// A connection to a session that another process shows.
+/// A connection to a session that another process serves.
 #[derive(Debug)]
 pub struct Watcher {
     input: BufReader<UnixStream>,
 }
 
 impl Watcher {
-    /// Connects.
+    /// Connects to a socket opened by [`serve`].
     ///
     /// # Errors
     /// There is no such socket, or it has no listener.
@@ -239,10 +242,10 @@ impl Watcher {
         Ok(Watcher { input: BufReader::new(stream) })
     }
 
-    /// The present state of the session.
+    /// The current state of the session.
     ///
     /// # Errors
-    /// The session has ended ([`ErrorKind::UnexpectedEof`]), or what answers is no session.
+    /// The session has ended ([`ErrorKind::UnexpectedEof`]), or the answer is not a snapshot.
     pub fn snapshot(&mut self) -> io::Result<Snapshot> {
         let ended = || io::Error::new(ErrorKind::UnexpectedEof, "the session has ended");
         self.input.get_ref().write_all(format!("{REQUEST}\n").as_bytes()).map_err(|error| {

@@ -1,32 +1,34 @@
 //! Medians with confidence intervals, and whether two measurements differ.
 //!
-//! Times have long tails and several modes, so nothing here assumes a distribution: intervals are percentiles of the bootstrap. The samples are drawn again,
-//! with replacement, [`RESAMPLES`] times; the median of each draw is one value of the sampling distribution, and the middle 95 % of them are the interval.
+//! Times have long tails and several modes, so nothing here assumes a distribution: intervals are percentiles
+//! of the bootstrap. The samples are redrawn with replacement [`RESAMPLES`] times; the median of each draw is
+//! one value of the sampling distribution, and the interval contains the middle 95 % of them.
 //!
-//! Two measurements are compared by the ratio of their medians, for which each draw takes a new sample from both. They differ if the interval of the ratio
-//! is outside of the noise ([`NOISE`]): different layouts of the same code alone make that much.
+//! Two measurements are compared by the ratio of their medians, for which each draw resamples both. They
+//! differ if the interval of the ratio is outside the noise ([`NOISE`]), which is what different layouts of
+//! the same code cause.
 //!
-//! Draws come from a generator with a fixed seed: the same samples give the same result.
+//! Draws come from a generator with a fixed seed: the same samples have the same result.
 //!
 //! Efron, Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13.
 
-/// How often samples are drawn again.
+/// How often samples are redrawn.
 pub const RESAMPLES: usize = 4000;
 
-/// Ratios so near to one are no difference.
+/// The maximum difference from one at which a ratio is considered noise.
 pub const NOISE: f64 = 0.01;
 
-/// The part of the draws in an interval.
+/// The fraction of the draws inside an interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// A value and the interval in which it is with 95 % confidence.
+/// A value with its 95 % confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// The lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -37,12 +39,12 @@ pub enum Verdict {
     Faster,
     /// The second is slower.
     Slower,
-    /// The samples do not tell them apart.
+    /// The samples do not distinguish them.
     Same,
 }
 
 impl Verdict {
-    /// A word for it.
+    /// The verdict as a word.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -52,12 +54,13 @@ impl Verdict {
     }
 }
 
-/// The median of samples; `None` of none.
+/// The median of samples; `None` if there are none.
 pub fn median(samples: &[f64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
 
-/// The value below which such a part of the samples is, with straight lines between them; `None` of none.
+/// The value below which the fraction `part` of the samples is, linearly interpolated; `None` if there are
+/// none.
 pub fn quantile(samples: &[f64], part: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -72,7 +75,7 @@ fn of_sorted(sorted: &[f64], part: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * rest)
 }
 
-/// The median with its interval; `None` of no samples.
+/// The median with its interval; `None` if there are no samples.
 pub fn estimate(samples: &[f64]) -> Option<Estimate> {
     let value = median(samples)?;
     let mut draws = Draws::new();
@@ -80,7 +83,7 @@ pub fn estimate(samples: &[f64]) -> Option<Estimate> {
     Some(interval(value, medians?))
 }
 
-/// The ratio of the medians of the second samples to those of the first; `None` if there are none of one.
+/// The ratio of the median of the second samples to the median of the first; `None` if either is empty.
 pub fn ratio(first: &[f64], second: &[f64]) -> Option<Estimate> {
     let value = median(second)? / median(first)?;
     let mut draws = Draws::new();
@@ -107,7 +110,7 @@ fn interval(value: f64, mut draws: Vec<f64>) -> Estimate {
     Estimate { value, low: at(tail), high: at(1.0 - tail) }
 }
 
-/// Draws with replacement, by xorshift.
+/// Draws with replacement, with xorshift.
 struct Draws {
     state: u64,
     drawn: Vec<f64>,
@@ -122,7 +125,7 @@ impl Draws {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
-        // The high half of the product: all places are as likely as another, but for 2^-64.
+        // The high half of the product: all indices are equally likely, up to 2^-64.
         ((u128::from(self.state) * below as u128) >> 64) as usize
     }
 
@@ -147,7 +150,7 @@ impl Draws {
 mod tests {
     use super::*;
 
-    /// Times around a middle, with a tail upwards, from a generator with this seed.
+    /// Times around a median, with a long upper tail, from a generator with this seed.
     fn times(middle: f64, spread: f64, number: usize, seed: u64) -> Vec<f64> {
         let mut state = seed | 1;
         let mut uniform = || {
@@ -189,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Of 95 % intervals about 95 % hold the true median.
+    /// About 95 % of the 95 % intervals contain the true median.
     #[test]
     fn intervals_hold_the_median_as_often_as_they_say() {
         let truth = median(&times(1.0, 0.2, 20_001, 77)).unwrap();

@@ -9,8 +9,8 @@
 //! published                  3
 //! ```
 //!
-//! The time of a stage is that between its beginning and its end, with what nests in it; a stage within the same stage counts once. Passes and parts of collections
-//! have their own rows below their stage.
+//! The time of a stage is the time between its beginning and its end, including nested stages; a stage nested
+//! in the same stage is counted once. Passes and parts of collections have their own rows below their stage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use brolga_runtime::events::{Stage, Tier};
 use crate::chrome::is_named;
 use crate::trace::{Trace, What};
 
-/// Times of one kind.
+/// The times of one kind.
 #[derive(Clone, Copy, Default)]
 struct Times {
     number: u64,

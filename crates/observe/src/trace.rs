@@ -1,10 +1,10 @@
 //! A listener that keeps events, each with its time and thread.
 //!
-//! Invariants. T1: rows are in the order of their times, because the time is taken under the lock. T2: the spans of a thread nest: an end without a
-//! beginning is dropped, and [`Trace::rows`] ends open spans. T3: a beginning reserves the place of its end, so a full trace
-//! still nests.
+//! Invariants. T1: rows are in the order of their times, because the time is read under the lock. T2: the
+//! spans of a thread nest: an end without a beginning is dropped, and [`Trace::rows`] ends open spans. T3: a
+//! beginning reserves the row of its end, so spans nest in a full trace, too.
 //!
-//! Cost: a lock, a time and a row of about 100 bytes for each event; up to [`MAX_ROWS`].
+//! Cost: a lock, a time and a row of about 100 bytes per event; up to [`MAX_ROWS`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use brolga_runtime::events::{Event, EventListener, Stage, Tier};
 
-/// The most rows that a trace keeps. Events behind them are counted and dropped.
+/// The maximum number of rows in a trace. Later events are counted and dropped.
 pub const MAX_ROWS: usize = 1 << 20;
 
 /// See the file's header.
@@ -26,9 +26,9 @@ pub struct Trace {
 struct State {
     rows: Vec<Row>,
     threads: Vec<Thread>,
-    /// Spans that have begun and not ended, each of which has a place for its end.
+    /// The number of open spans, each of which has a reserved row for its end.
     open: usize,
-    /// Tasks that wait, and the names of tasks that have started.
+    /// The number of queued tasks by name, and the names of tasks that have started.
     queued: BTreeMap<u64, usize>,
     dropped: u64,
 }
@@ -36,14 +36,14 @@ struct State {
 struct Thread {
     id: ThreadId,
     name: String,
-    /// The spans that are open, innermost last; whether each is in the rows.
+    /// The open spans, innermost last, each with whether it is in the rows.
     open: Vec<(Stage, bool)>,
 }
 
 /// An event with its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Since the trace began.
+    /// The time since the trace began.
     pub(crate) at: Duration,
     /// Index of the thread.
     pub(crate) thread: usize,
@@ -65,7 +65,7 @@ pub(crate) enum What {
     Interrupted,
 }
 
-/// The events that a trace has kept.
+/// The recorded events.
 pub(crate) struct Kept {
     pub(crate) rows: Vec<Row>,
     /// The names of the threads, by index.
@@ -86,16 +86,16 @@ impl Trace {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change leaves the rows as they should be.
+        // Every change leaves the rows in a valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many events did not fit.
+    /// The number of events that did not fit.
     pub fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// All rows; spans and waits that have not ended end now.
+    /// All rows; open spans and waits end now.
     pub(crate) fn kept(&self) -> Kept {
         let state = self.lock();
         let (mut rows, now) = (state.rows.clone(), self.start.elapsed());
@@ -180,7 +180,7 @@ impl EventListener for Trace {
             Event::Evicted { function, bytes } => What::Evicted { function: function.to_owned(), bytes },
             Event::Collected { is_full, pause, used } => What::Collected { is_full, pause, used },
             Event::Interrupted => What::Interrupted,
-            // Events that this trace does not know yet.
+            // Events that this trace does not record.
             _ => return,
         };
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! A snapshot as text: sums above, functions below.
+//! A snapshot as text: totals, then functions.
 //!
 //! ```text
 //! brolga top   pid 4711   12.3 s   312 compiled in 45.1 ms   2 waiting
@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 
 use crate::snapshot::{FunctionRow, Snapshot};
 
-/// The column by which functions are sorted. Equal ones are sorted by their symbols.
+/// The column by which functions are sorted. Equal ones are sorted by symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SortBy {
-    /// The highest tier first, and in a tier the most calls.
+    /// The highest tier first, and within a tier the most calls.
     #[default]
     Tier,
     /// The most calls first.
@@ -34,7 +34,7 @@ impl SortBy {
     /// All of them.
     pub const ALL: [SortBy; 5] = [SortBy::Tier, SortBy::Calls, SortBy::Code, SortBy::Compile, SortBy::Name];
 
-    /// Its name.
+    /// The name of the column.
     pub fn name(self) -> &'static str {
         match self {
             SortBy::Tier => "tier",
@@ -45,7 +45,7 @@ impl SortBy {
         }
     }
 
-    /// The one of this name.
+    /// The column with this name.
     pub fn from_name(name: &str) -> Option<SortBy> {
         SortBy::ALL.into_iter().find(|sort| sort.name() == name)
     }
@@ -75,7 +75,8 @@ fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), shown)
 }
 
-/// The lines of a snapshot: at most so many, each at most so many characters wide. Control characters of symbols are replaced.
+/// The lines of a snapshot: at most `height` lines of at most `width` characters. Control characters in
+/// symbols are replaced.
 pub fn lines(snapshot: &Snapshot, sort: SortBy, height: usize, width: usize) -> Vec<String> {
     let mut lines = sums(snapshot);
     lines.push(String::new());
@@ -196,7 +197,7 @@ mod tests {
         let line = snapshot.to_json();
         assert!(!line.contains('\n'));
         assert_eq!(Snapshot::from_json(&line), Ok(snapshot));
-        // Of another version.
+        // From another version.
         assert_eq!(Snapshot::from_json("{\"pid\":3,\"new\":1}").map(|snapshot| snapshot.pid), Ok(3));
         assert!(Snapshot::from_json("[]x").is_err());
     }

@@ -1,4 +1,4 @@
-//! A session is seen through its socket: by its user, as long as it is open.
+//! A session is visible through its socket: to its user, for as long as it is open.
 #![cfg(unix)]
 
 use std::fs;
@@ -44,7 +44,7 @@ fn a_session_is_seen_while_it_is_shown() {
         let row = snapshot.functions.iter().find(|row| row.symbol == symbol).unwrap().clone();
         (row.tier, row.calls, row.bytes > 0)
     };
-    // The other one has not been looked up.
+    // The other function has not been looked up.
     let symbols: Vec<String> =
         watcher.snapshot().unwrap().functions.into_iter().map(|row| row.symbol).collect();
     assert_eq!(symbols, ["twice(Int64)"]);
@@ -103,7 +103,7 @@ fn malformed_requests_do_no_harm() {
     // The server may have ended the connection before all of it was written.
     let _written = stream.write_all(&[b'x'; 10_000]);
     assert!(lines.next().is_none_or(|line| line.is_err()));
-    // Connections that ask nothing, more than are served.
+    // More connections without a request than are served.
     let idle: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect(&path).unwrap()).collect();
     drop(idle);
     assert!((0..1000).any(|_| {

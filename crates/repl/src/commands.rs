@@ -1,6 +1,6 @@
 //! The commands of the prompt.
 //!
-//! One table has their names, arguments and help; a test compares it with the implementation.
+//! A table defines their names, arguments and help; a test compares it with the implementation.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::shell::{Reply, shown};
 
-/// A command: its name, its arguments, and what it does.
+/// A command: its name, its arguments, and its effect.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     args: &'static str,
@@ -85,7 +85,7 @@ impl Prompt<'_> {
 
     fn show(&self, command: &str, args: &str) -> Result<Reply, String> {
         let program = self.definitions.program().map_err(|error| self.options.error(&error))?;
-        // Functions of the library that the program uses are not the user's.
+        // Library functions used by the program are not the user's own.
         let symbols = self.definitions.symbols();
         let is_own = |symbol: &str| symbols.contains(&symbol);
         match Form::of(command) {
@@ -101,11 +101,11 @@ impl Prompt<'_> {
     }
 }
 
-/// The functions that a command is about.
+/// The functions to which a command applies.
 pub(crate) struct Wanted<'a> {
-    /// As the user says it; empty for all functions.
+    /// As written by the user; empty for all functions.
     pub(crate) name: &'a str,
-    /// The same in the IR.
+    /// The corresponding name in the IR.
     pub(crate) ir_name: Cow<'a, str>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> From<&'a str> for Wanted<'a> {
     }
 }
 
-/// The forms that the compiler gives the functions of this name or symbol, or all of the user's own.
+/// The compiled forms of the functions with this name or symbol, or of all of the user's own.
 pub(crate) fn show(
     program: &Program,
     form: Form,
@@ -174,7 +174,7 @@ fn not_there(name: &str, options: &Options) -> String {
     }
 }
 
-/// Methods with the types of their results. `own_name` is the name that the user gave a function of the IR.
+/// Methods with their result types. `own_name` maps the name of a function in the IR to the user's name.
 pub(crate) fn dispatch(
     dylib: &Dylib,
     wanted: &Wanted<'_>,
@@ -236,14 +236,13 @@ pub(crate) fn stats(session: &Session) -> String {
     lines.join("\n")
 }
 
-/// The error for a command that is none.
+/// The error for an unknown command.
 pub(crate) fn unknown(name: &str, is_known: fn(&Command) -> bool, options: &Options) -> String {
     let known = COMMANDS.iter().filter(|command| is_known(command));
     let names: Vec<String> = known.map(|command| format!("`:{}`", command.name)).collect();
     options.message(&format!("there is no command `:{name}`; there is {}", names.join(", ")))
 }
 
-/// An introduction, and the commands.
 pub(crate) fn help(introduction: &str, is_known: fn(&Command) -> bool) -> String {
     let mut text = introduction.to_owned();
     for Command { name, args, help } in COMMANDS.iter().filter(|command| is_known(command)) {

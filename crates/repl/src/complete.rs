@@ -14,7 +14,7 @@ const WORDS: [&str; 7] =
     ["abstract type", "const", "function", "global", "mutable struct", "primitive type", "struct"];
 
 impl Prompt<'_> {
-    /// Everything that a name at the prompt may be.
+    /// All names that are meaningful at the prompt.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
         names.extend(COMMANDS.iter().map(|command| format!(":{}", command.name)));
@@ -27,13 +27,13 @@ impl Prompt<'_> {
         let methods = self.dylib.methods().unwrap_or_default();
         names.extend(methods.into_iter().flat_map(|method| [method.name, method.symbol]));
         names.extend(self.evaluator.variables().map(|(name, _)| name.to_owned()));
-        // Names with other signs are not typed.
+        // Names with other signs are not completed.
         names.retain(|name| !name.starts_with('#') && name.len() > 1);
         names
     }
 }
 
-/// Where the word before the cursor begins, and the names that it begins.
+/// The start of the word before the cursor, and the names that begin with it.
 pub(crate) fn complete(names: &BTreeSet<String>, line: &str, at: usize) -> (usize, Vec<String>) {
     let before = line.get(..at).unwrap_or(line);
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '!' | ':');

@@ -1,9 +1,10 @@
 //! The text of all definitions at a prompt, as one program.
 //!
-//! The session has compiled functions; commands show their compiled forms from their text. Each declaration is a piece under the name by which a later one
-//! replaces it: the symbol of a function, the name of a type or global.
+//! The session has the compiled functions; to show compiled forms, commands compile the text. Each
+//! declaration is a piece with a key, by which a later declaration replaces it: the symbol of a function, the
+//! name of a type or global.
 //!
-//! Cost: commands that show a function read and optimise the whole program again.
+//! Cost: a command that shows a function reads and optimises the whole program again.
 
 use brolga_engine::{Error, Program};
 use brolga_ir::diag::SourceFile;
@@ -30,7 +31,8 @@ enum Kind {
 }
 
 impl Definitions {
-    /// Adds what a text declares. `symbols` are those of its functions, in order. Gives the symbols that were defined before.
+    /// Adds the declarations of a text. `symbols` are the symbols of its functions, in order. Returns the
+    /// symbols that were defined before.
     pub(crate) fn add(&mut self, source: &SourceFile, symbols: &[String]) -> Vec<String> {
         let (file, _) = text::parse(source);
         let part = |span: brolga_ir::diag::Span| source.slice(span).to_owned();
@@ -62,16 +64,15 @@ impl Definitions {
         before
     }
 
-    /// The symbols of all functions.
     pub(crate) fn symbols(&self) -> Vec<&str> {
         let functions = self.pieces.iter().filter(|piece| piece.kind == Kind::Function);
         functions.map(|piece| piece.name.as_str()).collect()
     }
 
-    /// All of it as a program.
+    /// All definitions as a program.
     pub(crate) fn program(&self) -> Result<Program, Error> {
         let mut pieces: Vec<&Piece> = self.pieces.iter().collect();
-        // Stable: declarations of one kind keep the order in which they were made.
+        // The sort is stable: declarations of one kind keep the order in which they were made.
         pieces.sort_by_key(|piece| piece.kind);
         let text: Vec<&str> = pieces.iter().map(|piece| piece.text.as_str()).collect();
         let text = text.join("\n\n") + "\n";
@@ -79,7 +80,7 @@ impl Definitions {
     }
 }
 
-/// The text of a function, with the comments in front of it: a dump has its signature there.
+/// The text of a function, with the preceding comments, which contain the signature of a dump.
 fn function_text(source: &SourceFile, file: &ast::File<'_>, function: &ast::Function<'_>) -> String {
     let start = function.signature.as_ref().map_or(function.span.start, |s| s.span.start);
     let start = start.min(function.span.start);

@@ -1,20 +1,20 @@
-//! Inputs: their kinds and ends.
+//! Inputs: their kinds, and where they end.
 //!
-//! An input is complete when every declaration that it begins has its `end`, every bracket is closed, and no string is open. Words and
-//! brackets alone decide that, without the parser, so a broken function is complete too, and its error is shown. An empty line always ends an input.
+//! An input is complete when every declaration in it has its `end`, every bracket is closed, and no string is
+//! open. Only words and brackets determine this, not the parser, so a malformed function is complete too, and
+//! its error is shown. An empty line always ends an input.
 
-/// The request of an input.
+/// The kind of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Input<'t> {
-    /// Nothing: blank, or a comment.
+    /// Blank, or a comment.
     Empty,
     /// `:name arguments`.
     Command(&'t str, &'t str),
     /// Functions, types and globals.
     Definitions,
-    /// `name = expression`, with the expression at the place that it has in the input.
+    /// `name = expression`, with the expression at its original offset in the input.
     Assignment(&'t str, String),
-    /// An expression.
     Expression,
 }
 
@@ -22,7 +22,6 @@ pub(crate) enum Input<'t> {
 const DECLARATIONS: [&str; 8] =
     ["function", "low", "struct", "mutable", "abstract", "primitive", "global", "const"];
 
-/// The kind of an input.
 pub(crate) fn kind(text: &str) -> Input<'_> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_dump = text.lines().any(|line| line.trim_start().starts_with("# signature:"));
@@ -53,7 +52,8 @@ fn first_word(line: &str) -> &str {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
 }
 
-/// Splits `name = expression`. The expression has spaces in place of what stands before it, so that its errors have the right places.
+/// Splits `name = expression`. The text before the expression is replaced by spaces, so that its errors have
+/// the right positions.
 fn assignment(text: &str) -> Option<(&str, String)> {
     let (left, right) = text.split_once('=')?;
     let name = left.trim();
@@ -77,7 +77,7 @@ pub fn is_complete(text: &str) -> bool {
         }
         let (depth, is_open_string) = bracket_depth(line);
         if is_open_string {
-            // No string of the text form has more than one line: the reader says so.
+            // A string cannot span lines in the text form: the reader reports the error.
             return true;
         }
         brackets += depth;
@@ -99,12 +99,13 @@ pub fn is_complete(text: &str) -> bool {
     open <= 0 && brackets <= 0
 }
 
-/// The last line of a dump: the closing bracket with the type of the result, or the last row of a plain printout followed by nothing.
+/// The last line of a dump: the closing bracket with the result type, or the last row of a plain printout
+/// followed by nothing.
 fn is_end_of_dump(line: &str) -> bool {
     line.starts_with(") => ") || line == ")" || line == "end"
 }
 
-/// How many brackets a line opens more than it closes, and whether it ends inside of a string.
+/// The number of brackets that a line opens minus those that it closes, and whether it ends inside a string.
 fn bracket_depth(line: &str) -> (i64, bool) {
     let (mut depth, mut chars, mut in_string) = (0, line.chars(), false);
     while let Some(c) = chars.next() {
@@ -113,7 +114,7 @@ fn bracket_depth(line: &str) -> (i64, bool) {
             '"' => in_string = !in_string,
             _ if in_string => {}
             '\'' => {
-                // A character: one scalar, or an escape, and the quote behind it.
+                // A character: one scalar, or an escape, and the closing quote.
                 let rest = chars.as_str();
                 let length =
                     rest.char_indices().skip(1).find(|&(at, c)| c == '\'' && !rest[..at].ends_with('\\'));
@@ -165,7 +166,7 @@ mod tests {
         assert!(!is_complete("struct A end\nmutable struct B"));
         assert!(!is_complete("# signature: f(x::Int64)\nCodeInfo("));
         assert!(is_complete("# signature: f(x::Int64)\nCodeInfo(\n1 ─     return x\n) => Int64"));
-        // A bracket too many, and an open string, are errors that the reader shows.
+        // An extra bracket and an open string are errors that the reader shows.
         assert!(is_complete("f(1))") && is_complete("f(\"x)"));
     }
 }

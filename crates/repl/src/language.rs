@@ -1,12 +1,13 @@
-//! Other languages at the prompt: an embedder's text in place of the IR's, with the same editor and commands.
+//! Other languages at the prompt: an embedder's language in place of the IR's text, with the same editor and
+//! commands.
 //!
 //! ```text
 //!   terminal, lines ──► Shell ──┬─ Prompt      the IR's text
-//!                                └─ Foreign     a [`Language`], and the commands that need no text of the IR
+//!                                └─ Foreign     a [`Language`], and the commands that do not need IR text
 //! ```
 //!
-//! `:opt`, `:low`, `:asm` and `:explore` need a language that can give its definitions in the IR ([`Language::program`]);
-//! the language has its own variables, so there is no `:vars`.
+//! `:opt`, `:low`, `:asm` and `:explore` need a language that can translate its definitions to the IR
+//! ([`Language::program`]); the language has its own variables, so there is no `:vars`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,45 +22,46 @@ use crate::input;
 use crate::options::Options;
 use crate::shell::{Reply, Shell, shown, took};
 
-/// A language that a prompt can take.
+/// A language for a prompt.
 pub trait Language {
-    /// Its name, which is that of the prompt.
+    /// The name of the language, and of the prompt.
     fn name(&self) -> &str;
 
-    /// Where its functions are defined.
+    /// The dylib in which its functions are defined.
     fn dylib(&self) -> &Dylib;
 
     /// Whether an input needs no more lines.
     fn is_complete(&self) -> fn(&str) -> bool;
 
-    /// Takes an input: output, values or nothing to show.
+    /// Processes an input. Returns the output or the values to show.
     ///
     /// # Errors
-    /// The reason why it has no value, as text.
+    /// The input has no value; the text has the reason.
     fn submit(&mut self, text: &str) -> Result<String, String>;
 
-    /// Names that the tabulator completes.
+    /// The names offered for completion.
     fn names(&self) -> BTreeSet<String>;
 
-    /// The name in the IR of a function of the language.
+    /// The IR name of a function of the language.
     fn ir_name(&self, name: &str) -> String {
         name.to_owned()
     }
 
-    /// The name in the language of a function of the IR, as `:dispatch` shows it; none if it has none.
+    /// The name in the language of an IR function, as shown by `:dispatch`; `None` if it has none.
     fn own_name(&self, ir_name: &str) -> Option<String> {
         Some(ir_name.to_owned())
     }
 
-    /// The symbols of the functions that `:opt`, `:low`, `:asm` and `:explore` show if no name is given; none for all of the program.
+    /// The symbols of the functions shown by `:opt`, `:low`, `:asm` and `:explore` if no name is given;
+    /// `None` for the whole program.
     fn own_functions(&self) -> Option<BTreeSet<String>> {
         None
     }
 
-    /// All that is defined, in the IR.
+    /// All definitions, in the IR.
     ///
     /// # Errors
-    /// The language does not know, or its IR is refused.
+    /// The language cannot translate them, or its IR is refused.
     fn program(&self) -> Result<Program, String>;
 }
 
@@ -70,7 +72,7 @@ pub(crate) struct Foreign<'l> {
 }
 
 impl<'l> Foreign<'l> {
-    /// A prompt, and what the files of the options said.
+    /// A prompt, and the results of loading the files in the options.
     pub(crate) fn new(language: &'l mut dyn Language, options: &'l Options) -> (Foreign<'l>, Vec<Reply>) {
         let mut prompt = Foreign { language, options };
         let loaded = options.files.iter().map(|file| prompt.load(file)).collect();
@@ -110,7 +112,7 @@ impl<'l> Foreign<'l> {
         }
     }
 
-    /// The functions that an argument names. No argument means all functions.
+    /// The functions denoted by an argument. An empty argument denotes all functions.
     fn wanted<'a>(&self, name: &'a str) -> Wanted<'a> {
         let ir_name = if name.is_empty() { String::new() } else { self.language.ir_name(name) };
         Wanted { name, ir_name: ir_name.into() }

@@ -11,8 +11,8 @@
 //! | `input` | kinds of inputs, and whether one is complete |
 //! | `definitions` | the text of all definitions, as one program |
 //! | `shell` | [`Reply`], and the interface of prompts to terminals and pipes |
-//! | `options` | [`Options`], and ends of a prompt |
-//! | `prompt` | [`Prompt`]: takes inputs, gives replies; independent of terminals |
+//! | `options` | [`Options`], and how a prompt ends |
+//! | `prompt` | [`Prompt`]: turns inputs into replies; independent of terminals |
 //! | `commands` | the commands that begin with `:` |
 //! | `complete` | completion of names |
 //! | `language` | [`Language`]: other languages at the prompt |

@@ -1,4 +1,4 @@
-//! Inputs from a pipe or a file: no editor, no history, and the status says whether there was an error.
+//! Inputs from a pipe or a file: no editor, no history, and the status tells whether there was an error.
 
 use std::io::{self, BufRead, Write};
 
@@ -7,7 +7,8 @@ use crate::options::{Ended, Options};
 use crate::prompt::start;
 use crate::shell::{Reply, Shell};
 
-/// Takes inputs from `input` until it ends. Results go to `out`, errors to `err`; the inputs behind an error are still taken.
+/// Processes inputs until the end of `input`. Results go to `out`, errors to `err`; an error does not end the
+/// processing.
 ///
 /// # Errors
 /// The input cannot be read, or the output cannot be written.
@@ -20,7 +21,7 @@ pub fn run(
     start(options, |prompt, loaded| converse(prompt, loaded, input, out, err))
 }
 
-/// As [`run`], in another language.
+/// Like [`run`], in another language.
 ///
 /// # Errors
 /// The input cannot be read, or the output cannot be written.

@@ -1,4 +1,4 @@
-//! The choices of a prompt, and its end.
+//! The options of a prompt, and how it ends.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,14 @@ use brolga_runtime::Doors;
 pub struct Options {
     /// The level of optimisation.
     pub level: OptLevel,
-    /// How often a function is called before it is compiled with all passes; none compiles it so at its first call.
+    /// The number of calls after which a function is compiled with all passes; `None` compiles it so at its
+    /// first call.
     pub tiered: Option<u32>,
-    /// The right to run programs that are not checked; none refuses them.
+    /// The permission to run programs that are not checked; `None` refuses them.
     pub doors: Option<Doors>,
     /// Programs to load first.
     pub files: Vec<PathBuf>,
-    /// Where the editor keeps its history; none keeps none.
+    /// The file in which the editor keeps its history; `None` for no history.
     pub history: Option<PathBuf>,
     /// How errors are coloured.
     pub style: Option<&'static Style>,
@@ -30,7 +31,7 @@ impl Options {
         self.style.unwrap_or(&Style::PLAIN)
     }
 
-    /// An error as it is shown.
+    /// An error in displayed form.
     pub(crate) fn message(&self, text: &str) -> String {
         let style = self.style();
         format!("{}error{}: {text}", style.error, style.reset)

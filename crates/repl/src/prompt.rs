@@ -1,4 +1,4 @@
-//! Inputs in, replies out: the prompt without a terminal.
+//! The prompt without a terminal: inputs in, replies out.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::input::{self, Input, is_complete};
 use crate::options::Options;
 use crate::shell::{Reply, Shell, shown, took};
 
-/// How messages call what is typed.
+/// The name of typed text in messages.
 pub(crate) const NAME: &str = "<prompt>";
 
 /// The variable that holds the last value.
 const LAST: &str = "ans";
 
-/// A session that takes inputs as text.
+/// A session that processes inputs as text.
 pub struct Prompt<'m> {
     pub(crate) options: Options,
     pub(crate) dylib: Dylib,
@@ -29,10 +29,10 @@ pub struct Prompt<'m> {
     pub(crate) definitions: Definitions,
 }
 
-/// Makes a session and calls `body` with a prompt over it, which has loaded the files of the options.
+/// Makes a session and calls `body` with its prompt, after loading the files in the options.
 ///
 /// # Errors
-/// There is no code generator for this machine, or no memory for code.
+/// There is no code generator for this processor, or no memory for code.
 pub fn start<R>(options: &Options, body: impl FnOnce(&mut Prompt<'_>, Vec<Reply>) -> R) -> Result<R, Error> {
     let settings = EngineOptions::new().opt_level(options.level);
     let settings = match options.doors {
@@ -55,12 +55,11 @@ pub fn start<R>(options: &Options, body: impl FnOnce(&mut Prompt<'_>, Vec<Reply>
 }
 
 impl Prompt<'_> {
-    /// The session.
     pub fn session(&self) -> &Session {
         self.dylib.session()
     }
 
-    /// Takes an input.
+    /// Processes an input.
     pub fn submit(&mut self, text: &str) -> Reply {
         let reply = match input::kind(text) {
             Input::Empty => Ok(Reply::Nothing),
@@ -71,12 +70,12 @@ impl Prompt<'_> {
             }
             Input::Expression => self.evaluate(text, None).map(shown),
         };
-        // The program's own output comes before the value.
+        // The program's own output precedes the value.
         self.session().runtime().sink().flush();
         reply.unwrap_or_else(Reply::Failed)
     }
 
-    /// Evaluates an expression. Its value goes into a variable.
+    /// Evaluates an expression. Its value is stored in a variable.
     pub(crate) fn evaluate(&mut self, text: &str, name: Option<&str>) -> Result<String, String> {
         let value = self.evaluator.evaluate(NAME, text).map_err(|failure| self.failure(failure))?;
         let text = self.evaluator.show(&value).map_err(|failure| self.failure(failure))?;
@@ -84,7 +83,7 @@ impl Prompt<'_> {
         Ok(text)
     }
 
-    /// As [`Prompt::evaluate`], with the time that it took.
+    /// Like [`Prompt::evaluate`], with the time that it took.
     pub(crate) fn timed(&mut self, text: &str) -> Result<Reply, String> {
         let compiled = self.session().stats().compiled_functions;
         let start = Instant::now();

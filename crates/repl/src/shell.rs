@@ -18,15 +18,15 @@ pub enum Reply {
     Quit,
 }
 
-/// Something that takes inputs.
+/// A prompt, as terminals and pipes see it.
 pub(crate) trait Shell {
-    /// Takes an input.
+    /// Processes an input.
     fn submit(&mut self, text: &str) -> Reply;
     /// The session in which inputs are compiled.
     fn session(&self) -> &Session;
-    /// Everything that a name at the prompt may be.
+    /// All names that are meaningful at the prompt.
     fn names(&self) -> BTreeSet<String>;
-    /// The text in front of an input.
+    /// The text displayed before an input.
     fn prompt(&self) -> String;
     /// Whether an input needs no more lines.
     fn is_complete(&self) -> fn(&str) -> bool;
@@ -36,7 +36,7 @@ pub(crate) fn shown(text: String) -> Reply {
     Reply::Shown(text)
 }
 
-/// A time, with how many functions were compiled in it.
+/// A time, with the number of functions compiled in it.
 pub(crate) fn took(time: Duration, compiled: u64) -> String {
     match compiled {
         0 => format!("{time:.2?}"),

@@ -1,11 +1,12 @@
 //! The prompt on a terminal: an editor with history, several lines and completion.
 //!
-//! Enter submits a complete input, and begins a line otherwise. Control-C drops the input, or interrupts a running call: compiled code stops at
-//! its next safepoint with `InterruptException`. The third one ends the process, for code without safepoints. Control-D ends the prompt.
+//! Enter submits a complete input, and otherwise begins a new line. Control-C discards the input, or
+//! interrupts a running call: compiled code stops at its next safepoint with `InterruptException`. The third
+//! Control-C ends the process, for code without safepoints. Control-D ends the prompt.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | I1 | count a press, forget the presses | Relaxed | – | nothing: one word, which publishes no others |
+//! | I1 | count a press, reset the count | Relaxed | – | nothing: one word, which publishes no other data |
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -29,10 +30,10 @@ use crate::options::{Ended, Options};
 use crate::prompt::start;
 use crate::shell::{Reply, Shell};
 
-/// The press of Control-C that ends the process.
+/// The number of presses of Control-C that end the process.
 const LAST_PRESS: u32 = 3;
 
-/// The status of a process that Control-C has ended, as shells have it.
+/// The status of a process ended by Control-C, by the convention of shells.
 const INTERRUPTED: i32 = 130;
 
 /// The editor's helper.
@@ -65,15 +66,15 @@ impl Highlighter for Help {}
 
 impl Helper for Help {}
 
-/// Reads inputs from the terminal until the user ends it.
+/// Reads inputs from the terminal until the user ends the prompt.
 ///
 /// # Errors
-/// The terminal cannot be read or written. Outside: as [`start`].
+/// The terminal cannot be read or written. Outside: like [`start`].
 pub fn run(options: &Options) -> Result<io::Result<Ended>, brolga_engine::Error> {
     start(options, |prompt, loaded| converse(prompt, loaded, options))
 }
 
-/// As [`run`], in another language.
+/// Like [`run`], in another language.
 ///
 /// # Errors
 /// The terminal cannot be read or written.
@@ -89,7 +90,7 @@ fn converse(prompt: &mut dyn Shell, loaded: Vec<Reply>, options: &Options) -> io
     let mut editor: Editor<Help, FileHistory> = Editor::with_config(config).map_err(failed)?;
     editor.set_helper(Some(Help { is_complete: prompt.is_complete(), names: names.clone() }));
     if let Some(file) = &options.history {
-        // There is none at first.
+        // The file may not exist yet.
         let _ = editor.load_history(file);
     }
     let presses = Arc::new(AtomicU32::new(0));
@@ -126,15 +127,15 @@ fn show(reply: Reply) {
         Reply::Failed(text) => eprintln!("{text}"),
         Reply::Nothing | Reply::Quit => {}
     }
-    // A terminal that has gone ends the next read.
+    // If the terminal is gone, the next read ends.
     let _ = io::stdout().flush();
 }
 
-/// Lets Control-C interrupt compiled code on the thread of the prompt.
+/// Installs the handler by which Control-C interrupts compiled code on the prompt's thread.
 fn interrupt_by_signal(interrupt: Option<Interrupt>, presses: &Arc<AtomicU32>) {
     let Some(interrupt) = interrupt else { return };
     let presses = presses.clone();
-    // A second prompt of the process keeps the handler of the first one.
+    // A second prompt in the process keeps the handler of the first one.
     let _ = ctrlc::set_handler(move || {
         interrupt.raise();
         let pressed = presses.fetch_add(1, Ordering::Relaxed) + 1; // I1

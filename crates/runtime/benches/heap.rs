@@ -1,17 +1,17 @@
-//! The cost of an allocation and of a collection, beside C's `malloc` and `free` in the same run.
+//! The cost of an allocation and of a collection, compared with C's `malloc` and `free` in the same run.
 //!
-//! The code allocates, links GC frames and stores as compiled code does: by the offsets of `HeapAbi` from the thread, with
-//! `brolga_gc_alloc` as the slow path. Every program runs in turn with each heap and with C, several times; the figure is the
-//! median of the processor time of the thread, collections included, for each allocation. Pauses are by the clock, so they
-//! count what else the machine does.
+//! The code allocates, links GC frames and stores as compiled code does: by the offsets of `HeapAbi` from the
+//! thread, with `brolga_gc_alloc` as the slow path. Every program runs alternately with each heap and with C,
+//! several times; the result is the median of the thread's processor time per allocation, collections
+//! included. Pauses use wall-clock time, so they include the machine's other work.
 //!
 //! | program | what it does |
 //! |---|---|
-//! | trees | complete binary trees of growing depth, built and dropped, beside one that stays |
-//! | list | a queue of 100,000 cells: one is added at the tail, one taken off the head |
-//! | table | 262,144 slots; a random one gets a new object |
+//! | trees | complete binary trees of growing depth, built and dropped, with one that stays |
+//! | list | a queue of 100,000 cells: one is added at the tail, one removed from the head |
+//! | table | 262,144 slots; a random slot receives a new object |
 //!
-//! Compiled programs beside other languages: `benches/heap/` of the repository.
+//! For compiled programs compared with other languages see `benches/heap/` of the repository.
 //!
 //! `cargo bench -p brolga-runtime --bench heap -- [megabytes]`
 
@@ -35,19 +35,19 @@ const CHURN: usize = 20_000_000;
 
 type Object = *mut *mut u8;
 
-/// Where objects come from.
+/// The source of objects.
 trait Allocator {
     /// An object of two words, zeroed.
     fn pair(&self) -> Object;
     /// Stores a reference into an object that may be old.
     fn store(&self, object: Object, index: usize, value: Object);
-    /// Calls `body` with so many root slots, which are null.
+    /// Calls `body` with `N` root slots, which are null.
     fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R;
-    /// An object is not used any more.
+    /// Frees an object, if that is explicit.
     fn free(&self, object: Object);
-    /// A table of so many references.
+    /// A table of `length` references.
     fn table(&self, length: usize) -> Object;
-    /// Where the references of a table begin, in words.
+    /// The offset of a table's first reference, in words.
     const FIRST: usize;
 }
 
@@ -55,7 +55,7 @@ struct C;
 
 impl Allocator for C {
     fn pair(&self) -> Object {
-        // SAFETY: `malloc` gives 16 bytes or null, which the machine that runs this does not.
+        // SAFETY: `malloc` returns 16 bytes; null is not expected on the machine that runs this.
         unsafe {
             let object: Object = libc::malloc(16).cast();
             object.write(null_mut());
@@ -71,12 +71,12 @@ impl Allocator for C {
         body(&mut [null_mut(); N])
     }
     fn free(&self, object: Object) {
-        // SAFETY: callers pass what `pair` or `table` gave, once.
+        // SAFETY: callers pass a result of `pair` or `table`, once.
         unsafe { libc::free(object.cast()) }
     }
     const FIRST: usize = 0;
     fn table(&self, length: usize) -> Object {
-        // SAFETY: any size may be asked for.
+        // SAFETY: any size may be requested.
         unsafe { libc::calloc(length, 8).cast() }
     }
 }
@@ -85,7 +85,7 @@ type Alloc = extern "C" fn(*const Thread, usize, u64) -> *mut u8;
 type Memory = extern "C" fn(*const Thread, u64, i64) -> *mut u8;
 type Write = extern "C" fn(*const Thread, *mut u8);
 
-/// The parts of compiled code: its thread, and the addresses of routines.
+/// What compiled code uses: its thread, and the addresses of routines.
 struct Compiled {
     thread: *const Thread,
     pair: u64,
@@ -137,7 +137,7 @@ impl Allocator for Compiled {
     }
     #[inline(always)]
     fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R {
-        // SAFETY: as above; the frame is unlinked before it goes.
+        // SAFETY: as above; the frame is unlinked before it is dropped.
         unsafe {
             let top = self.thread.cast::<u8>().add(ABI.gc_stack).cast::<*mut GcFrame>().cast_mut();
             let mut frame =
@@ -164,8 +164,8 @@ fn build<A: Allocator>(a: &A, depth: u32) -> Object {
         return a.pair();
     }
     a.rooted::<2, _>(|roots| {
-        // SAFETY: the slots are in the frame; a new object has two words, and no safepoint lies between its making and the
-        // stores.
+        // SAFETY: the slots are in the frame; a new object has two words, and there is no safepoint between
+        // its allocation and the stores.
         unsafe {
             (&raw mut (*roots)[0]).write(build(a, depth - 1));
             (&raw mut (*roots)[1]).write(build(a, depth - 1));
@@ -177,7 +177,7 @@ fn build<A: Allocator>(a: &A, depth: u32) -> Object {
     })
 }
 
-/// Counts and frees.
+/// Counts the nodes and frees them on request.
 #[inline(never)]
 fn drop_tree<A: Allocator>(a: &A, tree: Object, free: bool) -> usize {
     // SAFETY: trees hold pairs.
@@ -240,7 +240,7 @@ fn list<A: Allocator>(a: &A) -> usize {
 fn table<A: Allocator>(a: &A) -> usize {
     a.rooted::<1, _>(|root| {
         let table = a.table(SLOTS);
-        // SAFETY: the slot is in the frame; the table has so many references from its first on.
+        // SAFETY: the slot is in the frame; the table has this many references from its first on.
         unsafe {
             (&raw mut (*root)[0]).write(table);
             let references = table.add(A::FIRST);
@@ -261,7 +261,7 @@ fn table<A: Allocator>(a: &A) -> usize {
     })
 }
 
-/// Time and allocations of one run.
+/// Time and number of allocations of one run.
 struct Sample {
     nanoseconds: f64,
     stats: HeapStats,

@@ -1,12 +1,13 @@
-//! C functions of Julia's run time and of `utf8proc`, for programs that name them where no library has them.
+//! C functions of Julia's run time and of `utf8proc`, for programs that call them where no library has them.
 //!
-//! `brolga_ir::hashing` and `brolga_ir::unicode` have the semantics; this file gives them C's convention. It also flushes C's own output.
+//! `brolga_ir::hashing` and `brolga_ir::unicode` define the semantics; this file adds the C calling
+//! convention. It also flushes C's own output.
 
 use std::io;
 
 use brolga_ir::{hashing, unicode};
 
-/// Bytes that the program gives by address.
+/// Bytes at an address passed by the program.
 ///
 /// # Safety
 ///
@@ -25,11 +26,13 @@ unsafe extern "C" {
     static stdout: *mut libc::FILE;
 }
 
-/// Writes out the text that C functions have printed to the standard output and that C still holds. Only that stream: flushing all of them would wait for a
-/// thread that reads from one. On other systems C does this when the process ends.
+/// Flushes the text that C functions have printed to standard output and that C still buffers. Only that
+/// stream: flushing all of them could wait for a thread that reads from one. On other systems C does this
+/// when the process ends.
 pub(crate) fn flush_output() -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    // SAFETY: the C library opens the stream before any Rust code runs. A program that closes it breaks C's rule for all that run at the end.
+    // SAFETY: the C library opens the stream before any Rust code runs. Closing it is undefined in C for
+    // everything that runs at exit.
     if unsafe { libc::fflush(stdout) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -108,8 +111,8 @@ extern "C" fn atanh(x: f64) -> f64 {
     x.atanh()
 }
 
-/// A function of the C mathematics library that Rust brings along or computes in another way: the last bits differ between C libraries, and all
-/// engines give what the interpreter gives.
+/// A function of the C mathematics library that Rust provides or that is computed differently here: the last
+/// bits differ between C libraries, and all engines must agree with the interpreter.
 pub(crate) fn mathematics(name: &str) -> Option<*const ()> {
     Some(match name {
         "cbrt" => cbrt as *const (),
@@ -121,7 +124,7 @@ pub(crate) fn mathematics(name: &str) -> Option<*const ()> {
     })
 }
 
-/// The function that bears a name here.
+/// The function with this name here.
 pub(crate) fn find(name: &str) -> Option<*const ()> {
     Some(match name {
         "memhash" => memhash as *const (),

@@ -1,19 +1,21 @@
-//! The exception of a callback, carried past the frames of C until C returns (`callback.rs`).
+//! The exception of a callback, carried across C frames until C returns (`callback.rs`).
 //!
 //! ```text
-//!   activation A │ handler a ──► C ──► callback threw: waits for `a`        further callbacks under `a` are not run
-//!                │ handler a ──► C returned; code asks ──► continues          code does not ask ──► continues when A is left
-//!     activation B, entered from A: nothing waits in it; when it is left, what waits in A waits again
+//!   activation A │ handler a ──► C ──► callback threw: pending for `a`        further callbacks under `a` are not run
+//!                │ handler a ──► C returned; code asks ──► rethrown           code does not ask ──► rethrown when A is left
+//!     activation B, entered from A: nothing is pending in it; when it is left, what was pending in A is so again
 //! ```
 //!
-//! An exception waits for a handler: the innermost one where compiled code called C, which is the current one whenever C calls back.
-//! A handler is identified by its address on the stack, and sooner or later another activation has a handler at the same address. A waiting exception
-//! therefore belongs to one *activation*, an entry into compiled code or into a function of the host: its entry saves the exceptions of the outer one
-//! until it ends, and checks for leftovers of its own before.
+//! An exception is pending for a handler: the innermost one where compiled code called C, which is the
+//! current one whenever C calls back. A handler is identified by its address on the stack, and sooner or
+//! later another activation has a handler at the same address. A pending exception therefore belongs to one
+//! *activation*, an entry into compiled code or into a function of the host: its entry saves the exceptions
+//! of the outer one until it ends, and checks for leftovers of its own before.
 //!
-//! The exception itself is on the thread's stack of exceptions, which collections scan while the thread is in the heap. Code without objects may
-//! call C outside the heap: there a handle keeps the object meanwhile. Code that does not ask may pop the exception, with others: because it has
-//! handled one further down, or because it throws itself. Then nothing waits any more.
+//! The exception itself is on the thread's stack of exceptions, which collections scan while the thread is in
+//! the heap. Code without objects may call C outside the heap: there a handle keeps the object alive. Code
+//! that does not ask may pop the exception together with others: because it has handled an earlier one, or
+//! because it throws itself. Then nothing is pending any more.
 
 use std::cell::Cell;
 use std::ptr;
@@ -21,13 +23,13 @@ use std::ptr;
 use crate::frames::HandlerRecord;
 use crate::heap::Persistent;
 
-/// The exception that waits in the innermost activation of a thread.
+/// The pending exception of the innermost activation of a thread.
 pub(crate) struct Carried {
-    /// The handler that it waits for; null if nothing waits. It is compared and not followed.
+    /// The handler that it is pending for; null if nothing is pending. It is compared but never dereferenced.
     handler: Cell<*mut HandlerRecord>,
-    /// Its place among the exceptions.
+    /// Its index among the exceptions.
     at: Cell<usize>,
-    /// Its root where the thread is not in the heap.
+    /// Its root while the thread is outside the heap.
     kept: Cell<Option<Persistent>>,
 }
 
@@ -47,7 +49,7 @@ impl Carried {
         }
     }
 
-    /// The exception at a place waits for a handler, which is not null.
+    /// Makes the exception at an index pending for a handler, which is not null.
     #[inline(always)]
     pub(crate) fn wait(&self, handler: *mut HandlerRecord, at: usize, kept: Option<Persistent>) {
         self.handler.set(handler);
@@ -55,33 +57,33 @@ impl Carried {
         self.kept.replace(kept);
     }
 
-    /// The root of the exception at a place, if it waits outside of the heap.
+    /// Passes the root of the exception at an index to `look`, if it is pending outside the heap.
     pub(crate) fn look_at_kept<R>(&self, at: usize, look: impl FnOnce(&Persistent) -> R) -> Option<R> {
-        // Nothing else looks meanwhile: `look` asks the heap.
+        // Nothing else reads it meanwhile: `look` only calls the heap.
         let kept = self.kept.take();
         let seen = kept.as_ref().filter(|_| self.at.get() == at).map(look);
         self.kept.set(kept);
         seen
     }
 
-    /// Whether one waits in the innermost activation.
+    /// Whether an exception is pending in the innermost activation.
     #[inline(always)]
     pub(crate) fn is_waiting(&self) -> bool {
         !self.handler.get().is_null()
     }
 
-    /// Whether one waits for a handler, which is not null.
+    /// Whether one is pending for a handler, which is not null.
     pub(crate) fn waits_for(&self, handler: *mut HandlerRecord) -> bool {
         self.handler.get() == handler
     }
 
-    /// Nothing waits any more.
+    /// Nothing is pending any more.
     pub(crate) fn stop(&self) {
         self.handler.set(ptr::null_mut());
         self.kept.take();
     }
 
-    /// The exceptions from a place on have been taken off.
+    /// Called when the exceptions from an index on have been popped.
     pub(crate) fn taken_off(&self, from: usize) {
         if self.at.get() >= from {
             self.stop();
@@ -92,14 +94,14 @@ impl Carried {
 /// An activation, until it is dropped.
 pub(crate) struct Activation<'t> {
     carried: &'t Carried,
-    /// The handler for which exceptions further out wait.
+    /// The handler for which exceptions of outer activations are pending.
     handler: *mut HandlerRecord,
     at: usize,
     kept: Option<Persistent>,
 }
 
 impl Activation<'_> {
-    /// Whether something waits in it.
+    /// Whether an exception is pending in it.
     pub(crate) fn carries(&self) -> bool {
         self.carried.is_waiting()
     }

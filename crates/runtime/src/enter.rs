@@ -11,7 +11,7 @@ use crate::objects::{InWorld, MethodTable, Ops};
 use crate::routines;
 use crate::thread::{AttachError, EnterError, Thread, forget_gone, with_attached, with_heap_scope};
 
-/// Why a call of an object gave none.
+/// Why a call of an object returned no object.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum CallError {
     /// The callee threw.
@@ -20,32 +20,34 @@ pub enum CallError {
     /// The thread cannot be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The scope or the table of methods is one of another runtime.
+    /// The scope or the table of methods belongs to another runtime.
     #[error("the scope or the table of methods belongs to another runtime")]
     OtherRuntime,
 }
 
-/// Routines and threads as they are in this process.
+/// The routines and threads of this process.
 fn host() -> Host {
     Host { routines: routines::sorted_table(), forget_threads: forget_gone }
 }
 
 impl Runtime {
-    /// A new world.
+    /// A new runtime, with its own heap and types.
     pub fn new(options: RuntimeOptions) -> Arc<Runtime> {
         let heap = Heap::new(options.heap.clone());
         Runtime::with(options, heap, host())
     }
 
-    /// A new world whose memory `mmtk` manages. A process has only one of them, ever. Of `options.heap` only the stress counts.
+    /// A new runtime whose memory `mmtk` manages. There can only ever be one in a process. Of `options.heap`
+    /// only the stress setting applies.
     #[cfg(feature = "heap-mmtk")]
     pub fn with_mmtk(options: RuntimeOptions, mmtk: &MmtkOptions) -> Result<Arc<Runtime>, MmtkError> {
         let heap = Heap::with_mmtk(options.heap.clone(), mmtk)?;
         Ok(Runtime::with(options, heap, host()))
     }
 
-    /// Calls an object with others: a function, a closure, a type. Builtins and operators are called as well as methods. Inside
-    /// of compiled code the call finds the methods of its program, in its world; elsewhere those of no program.
+    /// Calls an object with others: a function, a closure, a type. Builtins and operators can be called like
+    /// methods. Inside compiled code the call sees the methods of that code's program, in its world;
+    /// elsewhere it sees no program's methods.
     pub fn call<'f, 'h>(
         self: &Arc<Self>,
         scope: &mut Scope<'f, 'h>,
@@ -55,7 +57,7 @@ impl Runtime {
         self.call_where(scope, |thread| thread.stay_or_enter_world(self.methods()), callee, args)
     }
 
-    /// As [`Runtime::call`], with the methods of a program.
+    /// Like [`Runtime::call`], with the methods of a program.
     pub fn call_in<'f, 'h>(
         self: &Arc<Self>,
         table: &MethodTable,
@@ -92,7 +94,8 @@ impl Runtime {
         })?
     }
 
-    /// Calls `body` with the right to make and use objects, on the running thread, which is attached if it was not.
+    /// Calls `body` with the right to make and use objects, on the current thread, which is attached if
+    /// necessary.
     pub fn enter<R>(
         self: &Arc<Self>,
         body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> R,

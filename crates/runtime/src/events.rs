@@ -4,17 +4,21 @@
 //!   compiler, linker, heap ── Events::tell ──► EventListener (a trace, a table, an embedder's `tracing` layer)
 //! ```
 //!
-//! Nothing is measured here: a listener reads the clock when it is called, on the thread of the event. Spans of one thread nest.
+//! Nothing is measured here: a listener reads the clock when it is called, on the thread of the event. Spans
+//! on one thread nest.
 //!
-//! **Rules for listeners.** A listener is called in the middle of compilations and collections, while its thread or others hold locks of the run time, and
-//! while compiled code holds references without roots. So it must not enter the heap, call compiled code, or call the engine or session. Its panics end at
-//! the call. Parts of a collection are reported while the other threads are stopped, so it must not wait for a lock that a thread may hold at a safepoint.
+//! **Rules for listeners.** A listener is called in the middle of compilations and collections, while its
+//! thread or others hold locks of the run time, and while compiled code holds references without roots. So it
+//! must not enter the heap, call compiled code, or call the engine or session. Its panics do not propagate.
+//! Parts of a collection are reported while the other threads are stopped, so it must not wait for a lock
+//! that a thread may hold at a safepoint.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | N1 | number a task | Relaxed | – | nothing: a number that is used once |
+//! | N1 | number a task | Relaxed | – | nothing: each number is used once |
 //!
-//! Cost: a load and a branch for each event while there is no listener; events are as rare as compilations and collections.
+//! Cost: a load and a branch for each event without a listener; events are as rare as compilations and
+//! collections.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,18 +37,18 @@ pub enum Stage {
     Task,
     /// Passes, lowering and root placement.
     Optimise,
-    /// One pass of them, by its name in the pipeline; or lowering, or root placement.
+    /// One of the passes, by its name in the pipeline; or lowering, or root placement.
     Pass,
-    /// Machine code from low IR.
+    /// Generating machine code from low IR.
     Generate,
-    /// Code into memory, its references resolved.
+    /// Placing code in memory and resolving its references.
     Link,
-    /// A function, or a loop that continues for long, is compiled again for the next tier.
+    /// Recompiling a function, or a long-running loop, for the next tier.
     Upgrade,
-    /// A collection, with the time that it takes to stop the other threads.
+    /// A collection, including the time to stop the other threads.
     Collect,
-    /// A part of a collection, by its name: `stop threads`, `mark`, `weak references`, `verify`, `sweep`. Parts but the first are told while the other threads
-    /// are stopped.
+    /// A phase of a collection, by name: `stop threads`, `mark`, `weak references`, `verify`, `sweep`. All
+    /// phases but the first are reported while the other threads are stopped.
     Phase,
     /// Finalizers after a collection.
     Finalize,
@@ -67,7 +71,7 @@ impl Stage {
     }
 }
 
-/// Something that has happened.
+/// Something that happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
@@ -83,21 +87,18 @@ pub enum Event<'e> {
         /// Its kind.
         stage: Stage,
     },
-    /// A task was given to a dispatcher.
+    /// A task was passed to a dispatcher.
     Queued {
-        /// Its number, which no other task of the run time has.
+        /// Its number, unique in the run time.
         task: u64,
     },
     /// A queued task begins on this thread. Its span follows.
-    Started {
-        /// Its number.
-        task: u64,
-    },
+    Started { task: u64 },
     /// Code of a function is in force.
     Published {
         /// The function.
         function: &'e str,
-        /// The tier that it is of.
+        /// The tier of the code.
         tier: Tier,
     },
     /// A function has code of the next tier.
@@ -105,12 +106,12 @@ pub enum Event<'e> {
         /// The function.
         function: &'e str,
     },
-    /// Threads have left a loop for better code while it ran. Told the first time, and whenever the number has doubled: a loop may be left as often as
-    /// it is entered.
+    /// Threads have left a running loop for better code. Reported the first time, and whenever the number has
+    /// doubled: a loop may be left as often as it is entered.
     LeftLoop {
         /// The continuation.
         function: &'e str,
-        /// How often by now.
+        /// The number of times so far.
         times: u64,
     },
     /// A function lost its code because something that it depends on was defined.
@@ -120,33 +121,33 @@ pub enum Event<'e> {
         /// The reason, as text.
         reason: &'e str,
     },
-    /// A function lost its code because memory for code was short.
+    /// A function lost its code because code memory was short.
     Evicted {
         /// The function.
         function: &'e str,
-        /// The bytes that are free by it.
+        /// The number of bytes freed.
         bytes: usize,
     },
     /// A collection has ended.
     Collected {
-        /// Whether it looked at all objects.
+        /// Whether it traced all objects.
         is_full: bool,
-        /// How long the other threads were stopped, or asked to stop.
+        /// How long the other threads were stopped, or being stopped.
         pause: Duration,
-        /// Bytes in blocks that hold objects now.
+        /// Bytes in blocks that now hold objects.
         used: usize,
     },
     /// An interrupt has reached compiled code on this thread.
     Interrupted,
 }
 
-/// An observer of events. See the module's page for what it may do.
+/// An observer of events. The module documentation states what it may do.
 pub trait EventListener: Send + Sync {
-    /// Something has happened on this thread.
+    /// Called for each event, on its thread.
     fn event(&self, event: Event<'_>);
 }
 
-/// The way from a run time to its listener.
+/// Passes events of a run time to its listener.
 #[derive(Default)]
 pub struct Events {
     listener: OnceLock<Arc<dyn EventListener>>,
@@ -154,38 +155,39 @@ pub struct Events {
 }
 
 impl Events {
-    /// Tells `listener` about all events from now on; `false` if there is a listener already, which stays.
+    /// Makes `listener` receive all events from now on; returns `false` if there already is a listener, which
+    /// stays.
     pub fn listen(&self, listener: Arc<dyn EventListener>) -> bool {
         self.listener.set(listener).is_ok()
     }
 
-    /// Whether there is a listener: for events whose names cost something to make.
+    /// Whether there is a listener: for events whose names are expensive to make.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.listener.get().is_some()
     }
 
-    /// Tells the listener, if there is one.
+    /// Passes an event to the listener, if there is one.
     #[inline]
     pub fn tell(&self, event: Event<'_>) {
         if let Some(listener) = self.listener.get() {
-            // The panic hook has reported a panic; nothing more can be done with it.
+            // The panic hook has reported the panic; there is nothing else to do with it.
             let _panicked = fenced(|| listener.event(event));
         }
     }
 
-    /// A number for a task that no other one of this run time has.
+    /// A number for a task, unique in this run time.
     pub fn number_task(&self) -> u64 {
         self.tasks.fetch_add(1, Ordering::Relaxed) // N1
     }
 
-    /// Begins a span, which ends when the result is dropped. `name` is called only if there is a listener.
+    /// Begins a span that ends when the result is dropped. `name` is called only if there is a listener.
     pub fn span<N: AsRef<str>>(&self, stage: Stage, name: impl FnOnce() -> N) -> Span<'_> {
         let is_on = self.is_on();
         if is_on {
             self.tell(Event::Begin { stage, name: name().as_ref() });
         }
-        // Of a listener that comes meanwhile the span is not begun.
+        // A listener added in between must not see the end of a span that it did not see begin.
         Span { events: is_on.then_some(self), stage }
     }
 }

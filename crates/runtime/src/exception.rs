@@ -1,7 +1,7 @@
-//! Exceptions as they arrive in Rust.
+//! Exceptions as Rust values.
 //!
-//! A pending exception (`pending.rs`) becomes an [`Exception`] where it leaves compiled code. Its text is the interpreter's: both
-//! use `brolga_ir::show`.
+//! A pending exception (`pending.rs`) becomes an [`Exception`] where it leaves compiled code. Its text is the
+//! same as the interpreter's: both use `brolga_ir::show`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ const _: () =
 /// An exception that left compiled code.
 #[derive(Clone)]
 pub struct Exception {
-    /// Its type, as far as it is one of the builtin ones.
+    /// Its type, if it is one of the builtin ones.
     pub kind: ExceptionKind,
-    /// The message, without the type's name in front; may be empty.
+    /// The message, without the type's name before it; may be empty.
     pub message: String,
-    /// The text in front of it.
+    /// The text before the message.
     lead: Cow<'static, str>,
     context: Arc<Context>,
     ty: Type,
@@ -33,7 +33,7 @@ pub struct Exception {
 }
 
 impl Exception {
-    /// The exception on the stack of a thread that runs.
+    /// The exception on the stack of a running thread.
     pub(crate) fn new(heap: &Heap, pending: Pending) -> Exception {
         let kind = match pending {
             Pending::Kind(kind, _) => kind,
@@ -63,12 +63,12 @@ impl Exception {
         Exception { kind, message: text, lead, context: context.clone(), ty, object, trace: Arc::default() }
     }
 
-    /// The same, with where it came from.
+    /// The same exception, with the frames it came from.
     pub(crate) fn with_trace(self, trace: Arc<[StackFrame]>) -> Exception {
         Exception { trace, ..self }
     }
 
-    /// An exception where there should be one and is none.
+    /// A stand-in for a missing exception.
     pub(crate) fn missing(context: Arc<Context>) -> Exception {
         let message = "unwound without an exception".to_owned();
         let kind = ExceptionKind::ErrorException;
@@ -77,14 +77,15 @@ impl Exception {
         Exception { kind, message, lead, context, ty, object: None, trace: Arc::default() }
     }
 
-    /// The activations of compiled code that were on the stack when it was thrown, the innermost first; empty if they were not
-    /// recorded ([`RuntimeOptions::traces`](crate::RuntimeOptions::traces)). Does not count when exceptions are compared.
+    /// The activations of compiled code that were on the stack when it was thrown, innermost first; empty if
+    /// they were not recorded ([`RuntimeOptions::traces`](crate::RuntimeOptions::traces)). Ignored when
+    /// exceptions are compared.
     pub fn trace(&self) -> &[StackFrame] {
         &self.trace
     }
 
-    /// The exception object; `None` for an exception that the run time raised and no handler caught on its way, which was never
-    /// made into an object.
+    /// The exception object; `None` for an exception that the run time raised and that no handler caught on
+    /// its way, so that it was never made into an object.
     pub fn object(&self) -> Option<&Persistent> {
         self.object.as_deref()
     }
@@ -175,7 +176,7 @@ mod tests {
         );
         assert!(domain.to_string().starts_with("DomainError with -1.0:\nsqrt was called"), "{domain}");
         assert!(domain.message.starts_with("-1.0:\nsqrt was called"), "{domain}");
-        // Bits that compiled code leaves above a narrow number do not matter.
+        // Bits that compiled code leaves above a narrow number are ignored.
         let narrow = thrown(BaseFn::ThrowOverflowerrBinaryop, "+", [Some(Type::INT8); 2], [0x7f, u128::MAX]);
         assert_eq!(narrow.to_string(), "OverflowError: 127 + -1 overflowed for type Int8");
         let types = [Some(Type::INT8), Some(Type::FLOAT64)];

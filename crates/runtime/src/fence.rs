@@ -1,17 +1,19 @@
-//! Fences around foreign code that is called where a panic must not continue: under compiled code, in the middle of a collection, in destructors.
+//! Fences around foreign code called where a panic must not propagate: under compiled code, in the middle of
+//! a collection, in destructors.
 //!
-//! A payload is foreign as well: its destructor may panic again, outside the fence that caught the first panic. So it is dropped behind
-//! a second fence; the payload of a panic there is leaked, because its destructor could panic in turn.
+//! A payload is foreign as well: its destructor may panic again, outside the fence that caught the first
+//! panic. So it is dropped inside a second fence; the payload of a panic there is leaked, because its
+//! destructor could panic in turn.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls foreign code. A panic becomes what it says.
+/// Calls foreign code. A panic is returned as its message.
 pub fn fenced<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(body)).map_err(dispose)
 }
 
-/// Takes a payload apart: what it says, if it is text.
+/// Drops a payload and returns its message, if it is text.
 fn dispose(payload: Box<dyn Any + Send>) -> String {
     let text = match (payload.downcast_ref::<String>(), payload.downcast_ref::<&'static str>()) {
         (Some(text), _) => text.clone(),
@@ -28,7 +30,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics when it is dropped, with one more of its kind.
+    /// Panics when it is dropped, with another bomb as payload.
     struct Bomb(u32);
 
     impl Drop for Bomb {

@@ -1,13 +1,16 @@
-//! C symbols, which `foreigncall`s name.
+//! C symbols, as named by `foreigncall`s.
 //!
-//! A name is looked up in this order: the embedder's table; the library that the call names; mathematical functions whose last bits depend on the
-//! library (`c_functions.rs`); the process with everything it has loaded; the C mathematics library, which a Rust program need not have loaded; the
-//! functions of Julia's run time that are here (`c_functions.rs`). Opened libraries stay open as long as the runtime, because compiled code holds
-//! addresses in them.
+//! A name is looked up in this order: the embedder's table; the library that the call names; mathematical
+//! functions whose last bits depend on the library (`c_functions.rs`); the process with everything it has
+//! loaded; the C mathematics library, which a Rust program need not have loaded; the functions of Julia's run
+//! time that exist here (`c_functions.rs`). Opened libraries stay open for the lifetime of the runtime,
+//! because compiled code holds addresses in them.
 //!
-//! **Access.** Programs of an engine, and images, may name any symbol of the process and any library. Programs of a session find what their dylibs have; without a
-//! definition there they may name what the embedder's table and the run time have, and those functions of C that only compute ([`Foreign::given`]). The rule is here, so it holds for linked code, for symbols that are looked up by the first call, and for
-//! members of archives.
+//! **Access.** Programs of an engine, and images, may name any symbol of the process and any library.
+//! Programs of a session see the definitions of their dylibs; without a definition there they may only name
+//! symbols of the embedder's table and of the run time, and C functions that only compute
+//! ([`Foreign::given`]). The rule is implemented here, so it applies to linked code, to symbols looked up on
+//! the first call, and to members of archives.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,7 +18,8 @@ use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
-/// Why a C symbol has no address. The program that names it is at fault, or the machine lacks the library.
+/// Why a C symbol has no address. Either the program that names it is at fault, or the machine lacks the
+/// library.
 #[derive(thiserror::Error, Debug)]
 pub enum ForeignError {
     /// Neither the embedder's table nor the process has it.
@@ -24,7 +28,7 @@ pub enum ForeignError {
         /// The symbol.
         name: String,
     },
-    /// No dylib of a session that the program sees has it, whether the process has it or not.
+    /// No dylib of a session that the program sees has it, whether or not the process has it.
     #[error("the program sees no C symbol `{name}` (`Dylib::add_process_symbols`, `Dylib::define_c_symbol`)")]
     NotGiven {
         /// The symbol.
@@ -43,12 +47,12 @@ pub enum ForeignError {
     NoLibrary {
         /// The library.
         library: String,
-        /// The system's words.
+        /// The system's error message.
         reason: String,
     },
 }
 
-/// C's functions that touch the memory of their arguments and nothing else, as far as Julia's library calls them.
+/// C functions that access only the memory of their arguments, among those that Julia's library calls.
 const MEMORY: [&str; 7] = ["memchr", "memcmp", "memcpy", "memmove", "memrchr", "memset", "strlen"];
 
 #[cfg(target_os = "linux")]
@@ -64,18 +68,18 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Gives a name an address, in front of every library.
+    /// Defines the address of a name, taking precedence over every library.
     ///
     /// # Safety
     ///
-    /// Compiled code that names the symbol calls the address with the C signature that it states itself. The function must
-    /// stay where it is while the runtime lives, and it must not unwind.
+    /// Compiled code that names the symbol calls the address with the C signature that the code declares. The
+    /// function must stay at its address for the lifetime of the runtime, and must not unwind.
     pub unsafe fn define(&self, name: impl Into<String>, address: *const ()) {
         let mut defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
         defined.insert(name.into(), address.expose_provenance());
     }
 
-    /// The address of a C symbol, for a program that may name all that the process has.
+    /// The address of a C symbol, for a program that may name any symbol of the process.
     ///
     /// # Errors
     /// There is no such symbol or library.
@@ -95,8 +99,9 @@ impl Foreign {
         found.ok_or_else(|| ForeignError::NoSymbol { name: name.into() })
     }
 
-    /// The address of a C symbol that any program may name: one of the embedder's table or of the run time itself, a function of C's mathematics library, or one of C's functions on
-    /// memory, which Julia's library calls.
+    /// The address of a C symbol that any program may name: one of the embedder's table or of the run time
+    /// itself, a function of C's mathematics library, or one of the C functions on memory that Julia's
+    /// library calls.
     ///
     /// # Errors
     /// It is none of these.
@@ -113,7 +118,8 @@ impl Foreign {
         self.defined.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
-    /// The address of a function of C's mathematics library. The system searches the libraries that this one needs as well, so where the function is is compared with where `cos` is.
+    /// The address of a function of C's mathematics library. The system also searches the libraries that this
+    /// one depends on, so the function's file is compared with the file of `cos`.
     #[cfg(target_os = "linux")]
     fn in_mathematics(&self, name: &str) -> Option<usize> {
         let library = MATHEMATICS?;
@@ -132,7 +138,7 @@ impl Foreign {
         self.in_library(library, name)?.ok_or_else(not_there)
     }
 
-    /// Opens a library, which stays open as long as the runtime.
+    /// Opens a library, which stays open for the lifetime of the runtime.
     pub fn open(&self, library: &str) -> Result<(), ForeignError> {
         self.with_library(library, |_| ())
     }
@@ -145,8 +151,8 @@ impl Foreign {
         let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = match libraries.entry(library.to_owned()) {
             Entry::Occupied(opened) => opened.into_mut(),
-            // SAFETY: opening a library runs its initialisers. That is what a program that names one asks for; this is one of
-            // the named doors out of checked code.
+            // SAFETY: opening a library runs its initialisers. A program that names one requests that; this
+            // is one of the named doors out of checked code.
             Entry::Vacant(free) => match unsafe { Library::new(library) } {
                 Ok(opened) => free.insert(opened),
                 Err(error) => {
@@ -170,12 +176,12 @@ fn in_process(name: &str) -> Option<usize> {
     address_in(&this.into(), name)
 }
 
-/// Where the file begins that an address is in.
+/// The base address of the file that contains an address.
 #[cfg(target_os = "linux")]
 fn base_of(address: usize) -> Option<usize> {
     // SAFETY: all zeros are a value of this struct of pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: the system only compares the address with those of its files, and writes to the struct.
+    // SAFETY: the system only compares the address with its files' addresses, and writes to the struct.
     let is_found = unsafe { libc::dladdr(std::ptr::without_provenance(address), &mut found) } != 0;
     is_found.then(|| found.dli_fbase.addr())
 }
@@ -225,7 +231,7 @@ mod tests {
         for name in ["labs", "system", "malloc"] {
             assert!(matches!(foreign.given(name), Err(ForeignError::NotGiven { .. })), "{name}");
         }
-        // Functions of the run time itself are no symbols of the process.
+        // Functions of the run time itself are not symbols of the process.
         for name in ["utf8proc_category", "cos", "frexp", "asinh", "memmove"] {
             assert!(foreign.given(name).is_ok(), "{name}");
         }

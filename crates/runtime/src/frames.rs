@@ -1,11 +1,11 @@
-//! Frames: where on the stack of a thread compiled code stands, and where its roots lie.
+//! Frames: which parts of a thread's stack belong to compiled code, and where its roots are.
 //!
 //! ```text
-//!   stack, downwards                 what leads on
+//!   stack, downwards                 what links it
 //!   ─────────────────                ─────────────────────────────────────────────
 //!   Rust
-//!   entry trampoline   ◄──────────┐  its record: what the exit words were before
-//!   compiled code                 │  saved frame pointer = the trampoline's: the stretch ends
+//!   entry trampoline   ◄──────────┐  its record: the previous exit words
+//!   compiled code                 │  saved frame pointer = the trampoline's: the segment ends
 //!   compiled code                 │  saved frame pointer, return address
 //!   routine, C, Rust   ◄─ exit words at that time
 //!   entry trampoline   ◄─ entry word of the thread
@@ -13,26 +13,31 @@
 //!   routine            ◄─ exit words of the thread
 //! ```
 //!
-//! **The walk** needs three words of the thread ([`Crossings`]), which compiled code and routines maintain (`codegen/src/thread.rs`):
-//! the frame pointer and return address of the last exit from compiled code, and the innermost entry record. Frames of compiled
-//! code chain their frame pointers; the walk never reads frames of Rust and C, which need no frame pointers. A throw abandons frames and
-//! changes none of the words: they are set again before anything outside of compiled code runs. When an exception leaves an
-//! entry, its trampoline removes the entry record. Stubs that jump make no frame; trampolines that
-//! compile on the first call make an ordinary one.
+//! **The walk** uses three words of the thread ([`Crossings`]), which compiled code and routines maintain
+//! (`codegen/src/thread.rs`): the frame pointer and return address of the last exit from compiled code, and
+//! the innermost entry record. Frames of compiled code chain their frame pointers; the walk never reads
+//! frames of Rust and C, which need no frame pointers. A throw abandons frames but changes none of the words:
+//! they are set again before anything outside compiled code runs. When an exception leaves an entry, its
+//! trampoline removes the entry record. Stubs that jump make no frame; trampolines that compile on the first
+//! call make an ordinary one.
 //!
-//! **Maps.** [`FrameMaps`] says for the calls of some code which words of the frame hold roots, by return address. Units add theirs
-//! when they are loaded and remove them when they are unloaded. A call without a map holds no roots, or has linked them (`heap/mutator.rs`):
-//! both kinds of code mix on one stack.
+//! **Maps.** [`FrameMaps`] record, by return address, which words of the frame hold roots during each call of
+//! some code. Units add their maps when they are loaded and remove them when they are unloaded. A call
+//! without a map holds no roots, or has linked them (`heap/mutator.rs`): both kinds of code can be mixed on
+//! one stack.
 //!
-//! **Lookup** is a search for the unit and one in its addresses. Deep stacks come from recursion, so a walk
-//! caches the maps of the last addresses: a cached frame costs 2 to 3 ns, and the cache misses of its words.
+//! **Lookup** is a search for the unit and one within its addresses. Deep stacks come from recursion, so a
+//! walk caches the maps of recent addresses: a cached frame costs 2 to 3 ns, plus the cache misses of its
+//! words.
 //!
-//! **Invariants.** F1: while a thread is outside of compiled code, or stopped inside the heap, its crossings describe its stack as
-//! above. One that is not inside the heap may run compiled code at any time, so no other thread reads its stack, unless it has declared that it stays
-//! below, and waits for the reader before it continues ([`Parked`]). F2: while a call is under way, the words on its map
-//! hold objects of the heap or null. F3: maps exist while the code that they describe may run.
+//! **Invariants.** F1: while a thread is outside compiled code, or stopped inside the heap, its crossings
+//! describe its stack as above. A thread that is not inside the heap may run compiled code at any time, so no
+//! other thread reads its stack, unless the thread has declared that its existing frames stay, and waits for
+//! the reader before it continues ([`Parked`]). F2: while a call is under way, the words on its map hold
+//! objects of the heap or null. F3: maps exist while the code that they describe may run.
 //!
-//! Not done: walking threads while they run compiled code; frames of code in images are found, their maps are not.
+//! Not done: walking threads while they run compiled code. Frames of code in images are found, but not their
+//! maps.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -44,7 +49,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::heap::Object;
 
-/// Where an exception continues: a handler. It lies in a frame of compiled code.
+/// A handler, where an exception continues. It is in a frame of compiled code.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HandlerRecord {
@@ -62,7 +67,7 @@ pub struct HandlerRecord {
 #[repr(C)]
 #[derive(Debug)]
 pub struct EntryRecord {
-    /// The handler of what the trampoline calls; its frame pointer is the trampoline's.
+    /// The handler of the trampoline's callee; its frame pointer is the trampoline's.
     pub handler: HandlerRecord,
     /// The exit words when the trampoline was called.
     pub exit_fp: usize,
@@ -72,7 +77,7 @@ pub struct EntryRecord {
     pub previous: *const EntryRecord,
 }
 
-/// The words of a thread that say where its stack is compiled code.
+/// The words of a thread that locate the compiled code on its stack.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Crossings {
@@ -90,25 +95,26 @@ impl Default for Crossings {
 impl Crossings {
     /// The frame pointer of the compiled code that was left last.
     pub(crate) const EXIT_FP: usize = offset_of!(Crossings, exit_fp);
-    /// The address that it continues at.
+    /// The address at which it continues.
     pub(crate) const EXIT_PC: usize = offset_of!(Crossings, exit_pc);
     /// The innermost entry record.
     pub(crate) const ENTRY: usize = offset_of!(Crossings, entry);
 
-    /// Whether a handler is that of the innermost entry: what it catches leaves compiled code.
+    /// Whether a handler belongs to the innermost entry, so that what it catches leaves compiled code.
     pub(crate) fn is_entry(&self, handler: *const HandlerRecord) -> bool {
         // The entry record begins with its handler record.
         std::ptr::eq(self.entry.get().cast(), handler)
     }
 
-    /// There are no frames any more.
+    /// Called when all frames are gone.
     pub(crate) fn forget(&self) {
         self.exit_fp.set(0);
         self.exit_pc.set(0);
         self.entry.set(std::ptr::null());
     }
 
-    /// The words by which other threads find the frames that are there now. On the thread itself, outside of compiled code.
+    /// The words by which other threads find the current frames. Called on the thread itself, outside
+    /// compiled code.
     pub(crate) fn park(&self) -> Parked {
         Parked {
             exit: Frame { return_address: self.exit_pc.get(), pointer: self.exit_fp.get() },
@@ -120,7 +126,7 @@ impl Crossings {
     ///
     /// # Safety
     ///
-    /// F1 holds, and until the walk has ended the thread returns from none of the frames.
+    /// F1 holds, and the thread does not return from any of the frames until the walk has ended.
     pub(crate) unsafe fn frames(&self) -> Frames<'_> {
         Frames {
             next: Frame { return_address: self.exit_pc.get(), pointer: self.exit_fp.get() },
@@ -130,32 +136,33 @@ impl Crossings {
     }
 }
 
-/// Where the stack of a thread is compiled code while it stays below, for others.
+/// Locates the compiled code on the stack of a thread whose existing frames stay, for other threads.
 #[derive(Debug)]
 pub(crate) struct Parked {
     exit: Frame,
     entry: *const EntryRecord,
 }
 
-// SAFETY: it is addresses; what lies there is read by `returns` alone, whose contract orders that with what the thread does.
+// SAFETY: it consists of addresses; only `returns` reads the memory there, and its contract orders that with
+// the thread's actions.
 unsafe impl Send for Parked {}
 
 impl Parked {
-    /// The addresses to which the frames return; see [`Frames::returns`].
+    /// The return addresses of the frames; see [`Frames::returns`].
     ///
     /// # Safety
     ///
-    /// All that the thread did before it made this happened before the call. Since then, and until the call has ended, it returns from none of
-    /// the frames that were there.
+    /// Everything the thread did before it made this happens before the call. Until the call has ended, the
+    /// thread does not return from any of the frames that existed then.
     pub(crate) unsafe fn returns(&self) -> Vec<usize> {
         Frames { next: self.exit, entry: self.entry, thread: PhantomData }.returns()
     }
 }
 
-/// A frame of compiled code in which a call is under way.
+/// A frame of compiled code with a call under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The address that the call returns to; 0 for a call of a C function by code that was loaded from an image.
+    /// The return address of the call; 0 for a call of a C function by code loaded from an image.
     pub return_address: usize,
     /// The frame pointer.
     pointer: usize,
@@ -170,10 +177,10 @@ pub struct Frames<'t> {
 }
 
 impl Frames<'_> {
-    /// The addresses to which the frames return, ascending, each once.
+    /// The return addresses of the frames, ascending, without duplicates.
     pub(crate) fn returns(self) -> Vec<usize> {
         let mut returns: Vec<usize> = self.map(|frame| frame.return_address).collect();
-        // Deep stacks are deep by recursion.
+        // Deep stacks come from recursion.
         returns.sort_unstable();
         returns.dedup();
         returns
@@ -190,8 +197,9 @@ impl Iterator for Frames<'_> {
             return None;
         }
         let saved = std::ptr::with_exposed_provenance::<usize>(frame.pointer);
-        // SAFETY: F1: the frame pointer of a frame of compiled code points at the saved one, and behind that is the return
-        // address; the entry record is that of the trampoline that this stretch was entered by.
+        // SAFETY: F1: the frame pointer of a frame of compiled code points at the saved one, which is
+        // followed by the return address; the entry record belongs to the trampoline through which this
+        // segment was entered.
         unsafe {
             let (pointer, entry) = (saved.read(), &*self.entry);
             if pointer == entry.handler.fp {
@@ -205,19 +213,19 @@ impl Iterator for Frames<'_> {
     }
 }
 
-/// Where the roots of calls lie, for code at consecutive addresses.
+/// The locations of the roots of calls, for code at consecutive addresses.
 #[derive(Debug, Default)]
 pub struct FrameMaps {
     /// Return addresses, from the start of the code, ascending.
     returns: Vec<u32>,
-    /// Where the words of each begin; one more at the end.
+    /// The index of each call's first word; one more at the end.
     starts: Vec<u32>,
-    /// Distances from frame pointers.
+    /// Offsets from frame pointers.
     words: Vec<i32>,
 }
 
 impl FrameMaps {
-    /// Maps by return address, from the start of the code, with the distances of words from the frame pointer.
+    /// Maps by return address, from the start of the code, with the offsets of words from the frame pointer.
     pub fn new<'m>(maps: impl IntoIterator<Item = (u32, &'m [i32])>) -> FrameMaps {
         let mut sorted: Vec<(u32, &[i32])> = maps.into_iter().collect();
         sorted.sort_by_key(|map| map.0);
@@ -230,8 +238,9 @@ impl FrameMaps {
         made
     }
 
-    /// Maps as they are stored: return addresses, from the start of the code, where the words of each begin, with the number of all words behind them, and the
-    /// words. Nothing if these do not ascend or do not fit each other.
+    /// Maps in stored form: return addresses, from the start of the code; the index of each call's first
+    /// word, followed by the total number; and the words. `None` if the first two are not ascending or the
+    /// parts do not match.
     pub fn of_rows(returns: Vec<u32>, starts: Vec<u32>, words: Vec<i32>) -> Option<FrameMaps> {
         let fit = starts.len() == returns.len() + 1
             && starts.first() == Some(&0)
@@ -273,11 +282,11 @@ impl Drop for FrameMapsInForce {
     }
 }
 
-/// Maps that a walk remembers; a power of two.
+/// The number of maps that a walk caches; a power of two.
 const REMEMBERED: usize = 64;
 
 impl FrameIndex {
-    /// Adds the maps of the code at these addresses.
+    /// Adds the maps for the code at these addresses.
     ///
     /// # Safety
     ///
@@ -287,12 +296,12 @@ impl FrameIndex {
         FrameMapsInForce { index: self.clone(), start: code.start }
     }
 
-    /// Passes every root that maps of the frames name to `visit`, and stores the result in the frame.
-    /// Counts the frames, if there are maps at all.
+    /// Passes every root named by the frames' maps to `visit`, and stores the result in the frame. Counts the
+    /// frames, if there are any maps.
     ///
     /// # Safety
     ///
-    /// As [`Crossings::frames`]; the caller is the collector.
+    /// As for [`Crossings::frames`]; the caller is the collector.
     pub(crate) unsafe fn each_root(
         &self,
         frames: Frames<'_>,
@@ -304,7 +313,8 @@ impl FrameIndex {
         }
         let mut count = 0;
         let find = |address: usize| -> &[i32] {
-            // A return address may be the first one behind its unit, where the next unit begins: the call lies in front of it.
+            // A return address may be the first one after its unit, where the next unit begins: the call
+            // precedes it.
             match units.range(..address).next_back() {
                 Some((&start, (end, maps))) if address <= *end => maps.words((address - start) as u32),
                 _ => &[],
@@ -343,7 +353,7 @@ mod tests {
     use crate::heap::Heap;
     use crate::heap::HeapOptions;
 
-    /// A stack that grows downwards in a vector: frames are pushed from the outside in.
+    /// A stack that grows downwards in a vector: frames are pushed from the outermost in.
     struct Stack {
         words: Vec<usize>,
         top: usize,
@@ -358,7 +368,7 @@ mod tests {
             self.words.as_ptr().wrapping_add(index).expose_provenance()
         }
 
-        /// A frame with local words; gives its frame pointer.
+        /// A frame with local words; returns its frame pointer.
         fn push(&mut self, saved: usize, back_to: usize, locals: &[usize]) -> usize {
             self.top -= 2;
             let pointer = self.top;
@@ -386,7 +396,7 @@ mod tests {
         // SAFETY: there are none.
         assert_eq!(unsafe { fresh.frames() }.count(), 0);
         let entered = crossings((0, 0), &raw const entered);
-        // SAFETY: the trampoline was called and has not called anything that left.
+        // SAFETY: the trampoline was called and nothing has left compiled code since.
         assert_eq!(unsafe { entered.frames() }.count(), 0);
     }
 
@@ -408,7 +418,7 @@ mod tests {
             unsafe { thread.frames() }.map(|frame| (frame.return_address, frame.pointer)).collect();
         assert_eq!(found, [(0x1c, c), (0x1b, b), (0x1a, a)]);
         let parked = thread.park();
-        // Frames further down do not concern an observer of the frames above.
+        // Later frames do not affect an observer of the frames above.
         let below = record(0xdead, (c, 0x1c), &raw const inner);
         thread.entry.set(&raw const below);
         thread.exit_fp.set(0xdead);
@@ -447,7 +457,8 @@ mod tests {
         // SAFETY: the words hold permanent objects or null.
         let in_force = unsafe { index.add(0x1000..0x1008, maps) };
         assert_eq!(roots(), [z, x, y]);
-        // A unit right behind one in which the last instruction is a call has nothing to do with what that returns to.
+        // A unit directly after one whose last instruction is a call is not confused with that call's return
+        // address.
         // SAFETY: as above.
         let _behind = unsafe { index.add(0x1008..0x1010, FrameMaps::new([(0, &[-8][..])])) };
         assert_eq!(roots(), [z, x, y]);

@@ -1,26 +1,30 @@
-//! Guests: calls as futures, which yield at polls, so that one thread of a server serves many programs in turn.
+//! Guests: calls as futures that yield at polls, so that one server thread runs many programs in turn.
 //!
 //! ```text
 //!   executor ── poll ──► GuestCall ── a turn of one slice (`turn.rs`) ──► thread of the guest: limits ──► body ──► compiled code
-//!            ◄─ Pending, woken ──────────────── at a poll, behind the slice ◄──┘
-//!            ── drop ──► the guest's own token is cancelled: it ends at its next poll, and its thread takes the next guest
+//!            ◄─ Pending, woken ──────────────── at a poll, after the slice ◄──┘
+//!            ── drop ──► the guest's token is cancelled: it ends at its next poll, and its thread takes the next guest
 //! ```
 //!
-//! **A stack of its own.** A call that yields keeps its frames, so each guest under way has a thread of the system. Only one of the two, the polling thread
-//! or the guest, computes at a time, with the exception below. A switched stack would not do: the lookup of the thread of compiled code, the bounds of
-//! its stack, its handlers, its exceptions, its world and its roots are bound to a thread of the system, as are thread-local values of host functions and
-//! of C. To collections and to the freeing of code, a paused guest is a thread that waits outside of compiled code.
+//! **A separate stack.** A call that yields keeps its frames, so each running guest has a system thread. Only
+//! one of the two, the polling thread or the guest, computes at a time, with the exception below. Switching
+//! stacks would not do: the thread lookup of compiled code, the bounds of its stack, its handlers,
+//! exceptions, world and roots are bound to a system thread, as are thread-local values of host functions and
+//! of C. To collections and to code reclamation, a paused guest is a thread that waits outside compiled code.
 //!
-//! **Bounds.** [`GuestOptions::most`] guests have a thread at a time; others that are polled wait for one, in the order of their arrival. Threads are
-//! reused. An idle one stays until the last [`Guests`] and call is gone.
+//! **Bounds.** At most [`GuestOptions::most`] guests have a thread at a time; others wait for one when
+//! polled, in order of arrival. Threads are reused. An idle one stays until the last [`Guests`] and call is
+//! dropped.
 //!
-//! **A poll takes at most two slices**: one for the guest to run, and one within which it has to reach a poll. A guest that does not, because it is in
-//! a C function, a function of the host, a collection or a compilation, continues beside the polling thread, pauses at its next poll and then wakes its task.
+//! **A poll takes at most two slices**: one for the guest to run, and one within which it has to reach a
+//! poll. A guest that does not, because it is in a C function, a host function, a collection or a
+//! compilation, continues in parallel with the polling thread, pauses at its next poll and then wakes its
+//! task.
 //!
-//! **Locks**: a host function that holds a lock and calls compiled code may be paused there, with the lock held.
+//! **Locks**: a host function that holds a lock and calls compiled code may be paused there while holding it.
 //!
-//! Cost: a turn is two switches between threads. A paused guest takes the memory of its stack that it has touched, and 25 KiB for
-//! each runtime whose code its thread has run.
+//! Cost: a turn is two thread switches. A paused guest occupies the stack memory that it has touched, and 25
+//! KiB for each runtime whose code its thread has run.
 //!
 //! Not done: pauses in compiled code of another runtime that a guest calls.
 
@@ -40,14 +44,14 @@ use crate::limits::{Cancel, LimitError, Limits};
 use crate::thread::{Interrupt, with_attached};
 use crate::turn::{Played, Turn};
 
-/// How guests run.
+/// Options of guests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GuestOptions {
-    /// How many have a thread at a time, from 1.
+    /// The maximum number that have a thread at a time, at least 1.
     pub most: usize,
-    /// The bytes of stack of each.
+    /// The stack size of each, in bytes.
     pub stack: usize,
-    /// How long a turn is. A poll of a call takes twice as long at most.
+    /// The length of a turn. A poll of a call takes at most twice as long.
     pub slice: Duration,
 }
 
@@ -64,12 +68,12 @@ pub enum GuestError {
     /// A limit was reached, or the thread cannot run compiled code.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The system gives no thread with so much stack.
+    /// The system could not create a thread with this stack size.
     #[error("there is no thread for a guest")]
     NoThread,
 }
 
-/// Threads for calls that are futures. Clones are the same ones.
+/// A pool of threads for calls that are futures. Clones share it.
 #[derive(Clone)]
 pub struct Guests {
     shared: Arc<Shared>,
@@ -82,11 +86,11 @@ struct Shared {
 
 #[derive(Default)]
 struct Pool {
-    /// Guests with a thread.
+    /// The number of guests that have a thread.
     running: usize,
-    /// The ways to threads without a guest. There is no other, so these end when the list does.
+    /// Channels to idle threads. These are the only senders, so the threads end when the list is dropped.
     idle: Vec<Sender<Next>>,
-    /// Tasks that wait for a thread, by when they came.
+    /// Tasks waiting for a thread, in order of arrival.
     waiting: BTreeMap<u64, Waker>,
     next: u64,
 }
@@ -94,7 +98,7 @@ struct Pool {
 /// The work of a guest's thread.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The next guest of a thread, and the way to the thread, for the one behind it.
+/// The next guest of a thread, and the thread's channel, for the one after it.
 struct Next {
     job: Job,
     thread: Sender<Next>,
@@ -116,20 +120,22 @@ impl Default for Guests {
 }
 
 impl Guests {
-    /// No guest yet, and no thread.
+    /// A pool without guests or threads.
     pub fn new(options: GuestOptions) -> Guests {
         let options = GuestOptions { most: options.most.max(1), ..options };
         Guests { shared: Arc::new(Shared { options, pool: Mutex::default() }) }
     }
 
-    /// How many guests have a thread. One whose future was dropped has it until it has ended.
+    /// The number of guests that have a thread. A guest whose future was dropped keeps its thread until it
+    /// has ended.
     pub fn running(&self) -> usize {
         self.shared.lock().running
     }
 
-    /// Runs `body` as a guest, under limits, when the result is polled: compiled code of this runtime that it calls gives way after each slice.
+    /// Runs `body` as a guest, under limits, when the result is polled: compiled code of this runtime that it
+    /// calls yields after each slice.
     ///
-    /// `body` runs on its own thread. A panic of it continues where the result is polled.
+    /// `body` runs on its own thread. If it panics, the panic is resumed where the result is polled.
     pub fn run<R: Send + 'static>(
         &self,
         runtime: &Arc<Runtime>,
@@ -163,11 +169,11 @@ fn visit<R>(
     limits: &Limits,
     body: impl FnOnce() -> R,
 ) -> Result<R, GuestError> {
-    /// The thread is for the next guest.
+    /// Releases the thread for the next guest.
     struct Leaving<'r>(&'r Arc<Runtime>);
     impl Drop for Leaving<'_> {
         fn drop(&mut self) {
-            // It was attached.
+            // The thread was attached.
             let _left = with_attached(self.0, |thread| thread.pause_by(None));
         }
     }
@@ -185,7 +191,7 @@ impl Shared {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the job to a thread, if there may be one more guest.
+    /// Passes the job to a thread, if another guest may run.
     fn start(self: &Arc<Self>, job: Job) -> Result<(), Refused> {
         let mut pool = self.lock();
         if pool.running >= self.options.most {
@@ -195,7 +201,7 @@ impl Shared {
         let idle = pool.idle.pop();
         drop(pool);
         let job = match idle {
-            // The thread is there as long as the list has a way to it.
+            // The thread exists as long as the list has a channel to it.
             Some(thread) => match thread.send(Next { job, thread: thread.clone() }) {
                 Ok(()) => return Ok(()),
                 Err(unsent) => unsent.0.job,
@@ -213,7 +219,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A guest has ended, whose thread is idle; one that waits may begin.
+    /// Called when a guest has ended and its thread is idle; a waiting one may begin.
     fn leave(&self, thread: Option<Sender<Next>>) {
         let mut pool = self.lock();
         pool.running -= 1;
@@ -226,18 +232,18 @@ impl Shared {
     }
 }
 
-/// Why a guest does not begin.
+/// Why a guest cannot begin.
 enum Refused {
-    /// There are as many as may be.
+    /// The maximum number is running.
     Full(Job),
-    /// The system gives no thread.
+    /// The system could not create a thread.
     NoThread,
 }
 
-/// The thread of guests, one after the other.
+/// The main loop of a guest thread.
 fn serve(shared: &Weak<Shared>, jobs: &Receiver<Next>) {
     while let Ok(Next { job, thread }) = jobs.recv() {
-        // The job fences its own panics; what it drops of the embedder's may panic as well.
+        // The job fences its own panics; embedder values that it drops may panic as well.
         let _done = fenced(job);
         match shared.upgrade() {
             Some(shared) => shared.leave(Some(thread)),
@@ -249,7 +255,7 @@ fn serve(shared: &Weak<Shared>, jobs: &Receiver<Next>) {
 /// The outcome of a body: its result, or the payload of its panic.
 type Outcome<R> = Result<Result<R, GuestError>, Box<dyn Any + Send>>;
 
-/// The result of a guest, as long as a receiver exists.
+/// The slot for a guest's result, as long as a receiver exists.
 #[derive(Default)]
 enum Place<R> {
     #[default]
@@ -259,7 +265,7 @@ enum Place<R> {
     Closed,
 }
 
-/// Leaves a result; it is returned if there is no receiver.
+/// Stores a result; returns it if there is no receiver.
 fn put<R>(place: &Mutex<Place<R>>, outcome: Outcome<R>) -> Option<Outcome<R>> {
     let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
     match &*place {
@@ -271,14 +277,14 @@ fn put<R>(place: &Mutex<Place<R>>, outcome: Outcome<R>) -> Option<Outcome<R>> {
     }
 }
 
-/// A call that runs while it is polled. Dropping it ends the guest, at its next poll, without waiting for that.
+/// A call that runs while it is polled. Dropping it ends the guest at its next poll, without waiting.
 ///
-/// It is done once: a poll after the result is pending forever.
+/// After it has returned its result, polls are pending forever.
 #[must_use = "a guest does nothing unless it is polled"]
 pub struct GuestCall<R> {
     shared: Arc<Shared>,
     turn: Arc<Turn>,
-    /// Cancelled when it is dropped.
+    /// Cancelled on drop.
     cancel: Cancel,
     result: Arc<Mutex<Place<R>>>,
     stage: Stage,
@@ -289,12 +295,12 @@ enum Stage {
     Waiting { job: Job, ticket: Option<u64> },
     /// It has one.
     Begun,
-    /// It has given its result.
+    /// It has returned its result.
     Done,
 }
 
 impl<R> GuestCall<R> {
-    /// Whether it has a thread; if not, the waker is woken when there may be one.
+    /// Whether it has a thread; if not, the waker is woken when one may be available.
     fn begin(&mut self, waker: &Waker) -> Result<bool, GuestError> {
         let (job, ticket) = match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Waiting { job, ticket } => (job, ticket),
@@ -320,7 +326,8 @@ impl<R> GuestCall<R> {
 }
 
 impl Shared {
-    /// A place among those that wait, in front of those that came later. The waker is woken at once if a thread has become free meanwhile.
+    /// A place in the queue, before later arrivals. The waker is woken immediately if a thread has become
+    /// free in the meantime.
     fn take_ticket(&self, ticket: Option<u64>, waker: &Waker) -> u64 {
         let mut pool = self.lock();
         let ticket = ticket.unwrap_or(pool.next);
@@ -339,7 +346,7 @@ impl Shared {
         }
     }
 
-    /// One that waited is gone: the thread for which it may have been woken is for the next one.
+    /// A waiting guest was dropped: the thread for which it may have been woken goes to the next one.
     fn pass_on(&self) {
         let mut pool = self.lock();
         let next = (pool.running < self.options.most).then(|| pool.waiting.pop_first()).flatten();
@@ -377,7 +384,7 @@ impl<R: Send + 'static> Future for GuestCall<R> {
                 match outcome {
                     Place::Full(Ok(result)) => Poll::Ready(result),
                     Place::Full(Err(panic)) => resume_unwind(panic),
-                    // The guest puts its result there before its turn is over.
+                    // The guest stores its result there before its turn is over.
                     Place::Empty | Place::Closed => Poll::Pending,
                 }
             }

@@ -1,6 +1,6 @@
-//! One runtime: an independent world with its constants, C symbols and output.
+//! One runtime: an independent instance with its constants, C symbols and output.
 //!
-//! Runtimes share nothing. Compiled code belongs to one, keeps it alive and reaches it through its thread.
+//! Runtimes share nothing. Compiled code belongs to one, keeps it alive and finds it through its thread.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,8 +27,9 @@ use crate::watch::Watch;
 pub struct RuntimeOptions {
     /// Where `print` writes.
     pub output: Output,
-    /// How many bytes of text may wait in memory: captured text, or text for a writer that another thread uses. `None`: 256 MiB. More is an error of the
-    /// output ([`Sink::take_error`]), and dropped.
+    /// The maximum number of bytes of text buffered in memory: captured text, or text for a writer that
+    /// another thread is using. `None`: 256 MiB. Text beyond it is dropped and reported as an output error
+    /// ([`Sink::take_error`]).
     pub output_limit: Option<usize>,
     /// The heap.
     pub heap: HeapOptions,
@@ -39,7 +40,7 @@ pub struct RuntimeOptions {
 /// Why methods cannot be added. The caller's fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MethodError {
-    /// A type of the signature has no form at run time.
+    /// A type of the signature has no run-time form.
     Layout(LayoutError),
     /// The table was made by another runtime.
     OtherRuntime,
@@ -55,39 +56,39 @@ impl MethodError {
     }
 }
 
-/// The state that compiled code needs beside a thread.
+/// The state that compiled code needs besides a thread.
 pub struct Runtime {
     routines: Vec<(&'static str, usize)>,
     foreign: Foreign,
     sink: Sink,
     worlds: Arc<Worlds>,
-    /// Methods of no program, which all programs see.
+    /// Methods that belong to no program and that all programs see.
     methods: MethodTable,
     retire_list: RetireList,
-    /// Attached threads; some have ended.
+    /// Attached threads, possibly including some that have ended.
     reporters: Mutex<Vec<Box<dyn Reporter>>>,
     traces: Traces,
     symbolizers: Symbolizers,
     heap: Heap,
-    /// Held while an atomic field is accessed that no single access reaches.
+    /// Held while accessing an atomic field that is too large for a single access.
     atomics: Mutex<()>,
     /// The deadlines of calls.
     watch: Watch,
     /// Set when a program has prices.
     prices: OnceLock<()>,
-    /// The last field: the heap lists threads by address, so they outlive it.
+    /// The last field, because the heap lists threads by address, so they must outlive it.
     _end: End,
 }
 
-/// The parts of a runtime that the layers above provide: routines for compiled code, and threads.
+/// The parts of a runtime provided by higher layers: routines for compiled code, and threads.
 pub(crate) struct Host {
     /// Routines by name, sorted, with their addresses.
     pub(crate) routines: Vec<(&'static str, usize)>,
-    /// Drops the state that the running operating-system thread keeps for runtimes that are gone.
+    /// Drops the state that the running operating-system thread keeps for runtimes that no longer exist.
     pub(crate) forget_threads: fn(),
 }
 
-/// Runs when the rest of a runtime is gone.
+/// Runs when the rest of a runtime has been dropped.
 struct End(fn());
 
 impl Drop for End {
@@ -97,7 +98,7 @@ impl Drop for End {
 }
 
 impl Runtime {
-    /// A new world with this heap, for threads that `host` describes.
+    /// A new runtime with this heap; `host` provides its routines and threads.
     pub(crate) fn with(options: RuntimeOptions, heap: Heap, host: Host) -> Arc<Runtime> {
         let retire_list = RetireList::with(heap.fences());
         let worlds = Worlds::new(retire_list.clone());
@@ -134,13 +135,14 @@ impl Runtime {
         self.heap.strings().string(content)
     }
 
-    /// The address of a type as an object: what is in the tags of objects of the type, if it has any. It is valid as long as the context is in use.
+    /// The address of a type as an object, which is also in the tags of its instances. It is valid as long as
+    /// the context is in use.
     pub fn type_address(&self, cx: &Arc<Context>, ty: Type) -> Result<usize, LayoutError> {
         self.heap.type_in_code(cx, ty).map(|desc| desc.object().expose())
     }
 
-    /// The type whose objects have this tag, as `cx` numbers it; `None` if it is no tag that was ever given out, or that of a type of
-    /// another program. Cost: a walk over all types.
+    /// The type whose objects have this tag, as numbered in `cx`; `None` if it was never used as a tag, or
+    /// belongs to a type of another program. Cost: a walk over all types.
     pub fn type_of_tag(&self, cx: &Arc<Context>, tag: u64) -> Option<Type> {
         self.heap.types().type_of_tag(tag, cx)
     }
@@ -163,8 +165,8 @@ impl Runtime {
         Ok(self.heap.permanent_box(&desc, bits).expose())
     }
 
-    /// The content of a symbol or string that compiled code returned, by its address; `None` if it is no record of this
-    /// runtime. Cost: a walk over all records.
+    /// The content of a symbol or string that compiled code returned, by its address; `None` if it is not a
+    /// record of this runtime. Cost: a walk over all records.
     pub fn content(&self, address: usize) -> Option<Vec<u8>> {
         self.heap.symbols().content(address).or_else(|| self.heap.strings().content(address))
     }
@@ -172,19 +174,20 @@ impl Runtime {
     /// The address of a routine that compiled code may call.
     pub fn routine(&self, name: &str) -> Option<usize> {
         if name == "brolga_runtime" {
-            // C callbacks pass this address to name the owner of their code.
+            // C callbacks pass this address to identify the owner of their code.
             return Some(std::ptr::from_ref(self).addr());
         }
         let at = self.routines.binary_search_by_key(&name, |(known, _)| known).ok()?;
         Some(self.routines[at].1)
     }
 
-    /// Tells the collector where calls of the code at these addresses keep their roots, until the result is dropped.
+    /// Tells the collector where calls of the code at these addresses keep their roots, until the result is
+    /// dropped.
     ///
     /// # Safety
     ///
-    /// Whenever a call that a map names is under way, the words on the map hold objects of this runtime or null; and the result
-    /// is kept for as long as such code may run.
+    /// Whenever a call that a map describes is under way, the words on the map hold objects of this runtime
+    /// or null; and the result is kept for as long as such code may run.
     pub unsafe fn add_frame_maps(&self, code: Range<usize>, maps: FrameMaps) -> FrameMapsInForce {
         // SAFETY: by the contract.
         unsafe { self.heap.frames().add(code, maps) }
@@ -214,12 +217,12 @@ impl Runtime {
         &self.sink
     }
 
-    /// The way to the listener of this run time's events, and to that of all that compiles for it.
+    /// The events of this run time, and of everything that compiles for it.
     pub fn events(&self) -> &Events {
         self.heap.events()
     }
 
-    /// The heap. Nothing is mapped before the first object.
+    /// The heap. Nothing is mapped before the first object is made.
     pub fn heap(&self) -> &Heap {
         &self.heap
     }
@@ -228,7 +231,7 @@ impl Runtime {
         self.reporters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread attached itself. The list forgets threads that have ended when it has doubled.
+    /// Records an attached thread. The list drops ended threads when it has doubled.
     pub(crate) fn add_reporter(&self, reporter: Box<dyn Reporter>) {
         let mut reporters = self.reporters();
         if reporters.len() == reporters.capacity() {
@@ -263,19 +266,21 @@ impl Runtime {
         &self.methods
     }
 
-    /// Methods of a program of its own: none yet beside those that all programs see.
+    /// A method table for a program: empty except for the methods that all programs see.
     pub fn method_table(&self) -> MethodTable {
         MethodTable::new(Table::new(&self.worlds, Some(&self.methods.shared)))
     }
 
-    /// Makes the next world: threads that enter compiled code from now on are in it. `prepare` is told its number first, and makes visible what
-    /// is visible from that world on. It runs under the lock of all changes of methods, so it must not add or drop methods, nor run foreign code.
+    /// Makes the next world: threads that enter compiled code from now on are in it. `prepare` is called
+    /// first with its number, and publishes what is visible from that world on. It runs under the lock of all
+    /// method changes, so it must not add or drop methods, nor run foreign code.
     pub fn next_world(&self, prepare: impl FnOnce(u64)) -> u64 {
         self.methods.shared.change(NewMethods::default(), &mut [], prepare).0
     }
 
-    /// As [`Runtime::next_world`], with methods that all programs see from that world on, and others that are hidden from then on. The result
-    /// has one element for each new method. Makes no type objects, and calls nothing but `prepare`; what is hidden goes when it is dropped.
+    /// Like [`Runtime::next_world`], with methods that all programs see from that world on, and others that
+    /// are hidden from then on. The result has one element for each new method. Makes no type objects, and
+    /// calls nothing but `prepare`; dropping the hidden methods frees them.
     pub fn change_methods(
         &self,
         new: NewMethods,
@@ -285,7 +290,7 @@ impl Runtime {
         self.methods.shared.change(new, old, prepare)
     }
 
-    /// As [`Runtime::change_methods`], with methods of a program, whose table belongs to this runtime.
+    /// Like [`Runtime::change_methods`], with methods of a program, whose table belongs to this runtime.
     pub fn change_methods_of(
         &self,
         table: &MethodTable,
@@ -297,8 +302,9 @@ impl Runtime {
         Ok(table.shared.change(new, &mut [], |_| {}).1)
     }
 
-    /// Gives a program's table, which belongs to this runtime, its first methods: `make` is called when the table is first searched or changed, and must not
-    /// look at tables. The methods are there until the result is dropped. Nothing if the table is another runtime's, or has such methods already.
+    /// Sets the first methods of a program's table, which belongs to this runtime: `make` is called when the
+    /// table is first searched or changed, and must not access tables. The methods exist until the result is
+    /// dropped. `None` if the table belongs to another runtime, or already has such methods.
     pub fn add_methods_later(
         &self,
         table: &MethodTable,
@@ -312,7 +318,7 @@ impl Runtime {
         self.worlds.newest()
     }
 
-    /// Adds methods that all programs see. They are there until the result is dropped.
+    /// Adds methods that all programs see. They exist until the result is dropped.
     pub fn add_methods(
         &self,
         cx: &Arc<Context>,
@@ -321,8 +327,8 @@ impl Runtime {
         self.methods.shared.add(&self.heap, cx, rows)
     }
 
-    /// Adds methods of a program, whose table belongs to this runtime. They are there until the result is dropped, and visible from the
-    /// next world on.
+    /// Adds methods of a program, whose table belongs to this runtime. They exist until the result is
+    /// dropped, and are visible from the next world on.
     pub fn add_methods_to(
         &self,
         table: &MethodTable,
@@ -335,13 +341,14 @@ impl Runtime {
         table.shared.add(&self.heap, cx, rows).map_err(MethodError::Layout)
     }
 
-    /// Whether a table was made by this runtime. Another one's names objects of another heap, and counts other worlds.
+    /// Whether this runtime made a table. Any other table refers to objects of another heap, and to other
+    /// worlds.
     pub fn owns(&self, table: &MethodTable) -> bool {
         Arc::ptr_eq(&table.shared.worlds, &self.worlds)
     }
 
-    /// The name of the method that a call would go to in the newest world; `None` if no method fits, and in tables of other
-    /// runtimes.
+    /// The name of the method that a call would reach in the newest world; `None` if no method applies, and
+    /// in tables of other runtimes.
     pub fn which<'h>(
         &self,
         table: &MethodTable,

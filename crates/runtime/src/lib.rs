@@ -4,35 +4,35 @@
 //!
 //! | file           | what it holds                                                                         |
 //! |----------------|---------------------------------------------------------------------------------------|
-//! | `instance.rs`  | [`Runtime`]: one independent world; everything else hangs off it                      |
+//! | `instance.rs`  | [`Runtime`]: one independent instance, which owns everything else                     |
 //! | `enter.rs`     | making a runtime, and calling into it from Rust                                       |
 //! | `records.rs`   | permanent records of symbols, modules and string constants                             |
 //! | `pending.rs`   | exception kinds, and the exceptions that a thread handles or throws                   |
-//! | `exception.rs` | exceptions as they arrive in Rust                                                     |
+//! | `exception.rs` | exceptions as Rust values                                                             |
 //! | `thread.rs`    | [`Thread`]: the words that compiled code uses, attaching, interrupting                |
 //! | `limits.rs`    | deadlines, tokens and fuel that end calls                                              |
-//! | `watch.rs`     | the thread that looks at the clock for them                                            |
-//! | `guests.rs`    | calls as futures, which give way at polls                                             |
+//! | `watch.rs`     | the thread that watches the clock for them                                            |
+//! | `guests.rs`    | calls as futures, which yield at polls                                                |
 //! | `turn.rs`      | whose turn it is: the polling thread's or the guest's                                  |
 //! | `membarrier.rs` | the fences between threads that enter and threads that stop them or retire code        |
-//! | `retired.rs`   | code that is out of use, until no thread can be running it                            |
+//! | `retired.rs`   | retired code, until no thread can be running it                                       |
 //! | `retire.rs`    | how the run time retires code and frees it                                            |
 //! | `stack.rs`     | where the stack of an operating-system thread ends                                    |
 //! | `heap/`        | objects, their types, and the garbage collector                                       |
-//! | `host/`        | typed functions of the host                                                           |
-//! | `objects/`     | what running code does with objects: relations, exceptions, dispatch, builtins     |
+//! | `host/`        | typed host functions                                                                  |
+//! | `objects/`     | operations of running code on objects: relations, exceptions, dispatch, builtins   |
 //! | `trace.rs`     | stack traces: where compiled code was when it threw                                   |
-//! | `doors.rs`     | the embedder's promise for programs that are not checked                               |
+//! | `doors.rs`     | the embedder's promise about unchecked programs                                        |
 //! | `foreign.rs`   | C symbols                                                                             |
 //! | `events.rs`    | one listener of compilations, publications, tiers and collections                     |
 //! | `c_functions.rs` | C functions of Julia's run time and of `utf8proc`                                   |
 //! | `output.rs`    | where `print` writes                                                                  |
 //! | `routines/`    | the routines that compiled code calls, by name                                        |
 //!
-//! Miri runs all tests that neither open libraries nor call machine code, those of the heap included: `.ci/miri`.
+//! Miri runs all tests that neither open libraries nor call machine code, including the heap's: `.ci/miri`.
 //!
-//! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread, the list of
-//! runtimes it is attached to.
+//! Nothing here compiles or links. The only state outside a [`Runtime`] is, for each operating-system thread,
+//! the list of runtimes that it is attached to.
 
 mod c_functions;
 mod carried;

@@ -1,30 +1,36 @@
-//! Limits of calls: a deadline, a token that any thread may cancel, fuel. The end that they bring cannot be caught.
+//! Limits of calls: a deadline, a token that any thread may cancel, fuel. Reaching one ends the call in a way
+//! that cannot be caught.
 //!
 //! ```text
-//!   limited ── a frame on the thread ──► body ──► calls of compiled code ──► the frame goes; the call's own result, or how it ended
+//!   limited ── a frame on the thread ──► body ──► calls of compiled code ──► the frame is removed; the call's own result, or how it ended
 //!                   ▲       ▲
-//!        Watch: its deadline │         each writes why into the frame, then sets the end bit of the thread's poll word
+//!        Watch: its deadline │         each writes the reason into the frame, then sets the end bit of the thread's poll word
 //!                          Cancel
 //! ```
 //!
-//! **The end.** While the bit is set, every poll throws, and `brolga_unwind` skips all handlers of compiled code up to the entry from Rust
-//! (`routines/unwind.rs`). So a handler gets neither the end nor an exception thrown on its way. A host function in between gets the error of
-//! its own call and may return anything: the code that called it ends at its next poll. The bit stays until the innermost frame that has
-//! ended is left. `finally` blocks of the program do not run.
+//! **The end.** While the bit is set, every poll throws, and `brolga_unwind` skips all handlers of compiled
+//! code up to the entry from Rust (`routines/unwind.rs`). So no handler receives the end, nor an exception
+//! thrown on its way. A host function in between receives the error of its own call and may return anything:
+//! the code that called it ends at its next poll. The bit stays set until the innermost ended frame is left.
+//! `finally` blocks of the program do not run.
 //!
-//! **Nesting.** A limited call within a limited call has its own limits and the outer ones; the end of the outer call ends the inner one as well.
+//! **Nesting.** A limited call within a limited call is subject to its own limits and the outer ones; the end
+//! of the outer call also ends the inner one.
 //!
 //! **Polls** are at loop heads, and at the entries of functions that call. Code without either terminates.
 //!
-//! **Fuel** is counted by the program itself (`brolga_ir::fuel`) in words of the thread (`thread/fuel.rs`). A limited call takes all that is in the tank, no
-//! more than an outer call has left, and puts back what it has not used. A call that runs out ends at that statement, and not at a poll, so its effects
-//! until then are the same on every target and at every level.
+//! **Fuel** is counted by the program itself (`brolga_ir::fuel`) in words of the thread (`thread/fuel.rs`). A
+//! limited call takes all that is in the tank, but no more than an outer call has left, and returns what it
+//! has not used. A call that runs out ends at that statement, not at a poll, so its effects until then are
+//! the same on every target and at every level.
 //!
-//! Cost: a lock, and for deadlines those of `watch.rs`; in compiled code nothing, except for fuel.
+//! Cost: a lock, plus the cost of `watch.rs` for deadlines; none in compiled code, except for fuel.
 //!
-//! **Finalizers** that call compiled code are under the limits of the call that triggered the collection (`heap/finalize.rs`).
+//! **Finalizers** that call compiled code are subject to the limits of the call that triggered the collection
+//! (`heap/finalize.rs`).
 //!
-//! Not done: interrupting a routine of the run time, a C function, a collection, or a stage of Cranelift in a function: the call ends after them.
+//! Not done: interrupting a routine of the run time, a C function, a collection, or a Cranelift stage of a
+//! function: the call ends after them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -34,16 +40,16 @@ use crate::instance::Runtime;
 use crate::thread::{AttachError, Interrupt, with_attached, with_attached_to};
 use crate::watch::{EndFrame, Ended, WokenAtEnd};
 
-/// Why something under limits has no result.
+/// Why a limited call has no result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LimitError {
-    /// A limit was reached, perhaps before anything was called.
+    /// A limit was reached, possibly before anything was called.
     #[error(transparent)]
     Ended(#[from] Ended),
     /// The thread cannot run compiled code.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The system gives no thread that watches the clock.
+    /// The system could not create the thread that watches the clock.
     #[error("there is no thread for deadlines")]
     NoWatch,
     /// The limit is fuel, and no program of the run time has prices.
@@ -51,9 +57,10 @@ pub enum LimitError {
     NoPrices,
 }
 
-/// A token by which its holders end the calls that were given it. Clones are one token.
+/// A token by which its holders end the calls that use it. Clones share one token.
 ///
-/// It is sticky: once cancelled, calls with it end at once, also those that begin later, until it is [cleared](Cancel::clear).
+/// It is sticky: once cancelled, calls with it end immediately, including those that begin later, until it is
+/// [cleared](Cancel::clear).
 #[derive(Clone, Default)]
 pub struct Cancel {
     shared: Arc<Mutex<Cancelling>>,
@@ -84,7 +91,7 @@ impl Cancel {
         self.lock().is_cancelled
     }
 
-    /// Calls that begin from now on are not ended. Ended calls stay ended.
+    /// Stops ending calls that begin from now on. Ended calls stay ended.
     pub fn clear(&self) {
         self.lock().is_cancelled = false;
     }
@@ -100,16 +107,17 @@ impl std::fmt::Debug for Cancel {
     }
 }
 
-/// A tank of fuel: how much programs that have prices may do ([`brolga_ir::fuel`]). Clones are one tank.
+/// A tank of fuel, which limits the work of priced programs ([`brolga_ir::fuel`]). Clones share one tank.
 ///
-/// A limited call takes what is in it, and puts back what it has not used. Of several calls at a time the first one has all of it.
+/// A limited call takes its contents, and returns what it has not used. Of concurrent calls the first one
+/// gets all of it.
 #[derive(Clone, Default)]
 pub struct Fuel {
     units: Arc<Mutex<u64>>,
 }
 
 impl Fuel {
-    /// A tank with so many units.
+    /// A tank with `units` units.
     pub fn new(units: u64) -> Fuel {
         Fuel { units: Arc::new(Mutex::new(units)) }
     }
@@ -119,13 +127,13 @@ impl Fuel {
         *self.lock()
     }
 
-    /// Puts so many units into it.
+    /// Adds units.
     pub fn add(&self, units: u64) {
         let mut left = self.lock();
         *left = left.saturating_add(units);
     }
 
-    /// Takes so many units out of it, as far as there are.
+    /// Removes units, down to zero.
     pub fn take(&self, units: u64) {
         let mut left = self.lock();
         *left = left.saturating_sub(units);
@@ -146,7 +154,7 @@ impl std::fmt::Debug for Fuel {
     }
 }
 
-/// Limits for calls. Several may be set; the first one that is reached counts.
+/// Limits for calls. Several may be set; the first one reached takes effect.
 #[derive(Clone, Default, Debug)]
 pub struct Limits {
     deadline: Option<Instant>,
@@ -161,31 +169,32 @@ impl Limits {
         Limits::default()
     }
 
-    /// Ends at this time.
+    /// Ends calls at this time.
     #[must_use]
     pub fn deadline(self, at: Instant) -> Limits {
         Limits { deadline: Some(at), ..self }
     }
 
-    /// Each call ends after this time, from its start.
+    /// Ends each call after this time, counted from its start. A time beyond the clock's range sets no limit.
     #[must_use]
     pub fn timeout(self, after: Duration) -> Limits {
         Limits { timeout: Some(after), ..self }
     }
 
-    /// The time at which a call ends that begins now. One that no clock shows never comes.
+    /// The time at which a call ends that begins now. A time beyond the clock's range never comes.
     fn end(&self) -> Option<Instant> {
         let after = self.timeout.and_then(|after| Instant::now().checked_add(after));
         after.into_iter().chain(self.deadline).min()
     }
 
-    /// Ends when the token is cancelled.
+    /// Ends calls when the token is cancelled.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> Limits {
         Limits { cancel: Some(cancel.clone()), ..self }
     }
 
-    /// Ends when the tank is empty. Only programs that have prices take from it (`Options::fuel`); where there is none, a call under this limit is an error.
+    /// Ends calls when the tank is empty. Only priced programs use fuel (`Options::fuel`); if no program of the
+    /// run time is priced, a call under this limit is an error.
     #[must_use]
     pub fn fuelled_by(self, fuel: &Fuel) -> Limits {
         Limits { fuel: Some(fuel.clone()), ..self }
@@ -209,10 +218,10 @@ struct InForce<'r> {
 /// A tank in use.
 struct Burning {
     tank: Fuel,
-    /// The units that were in it, and the part of them that the call has.
+    /// The units that were in it, and the part that the call received.
     taken: u64,
     given: u64,
-    /// The units of a call further out.
+    /// The remaining units of an outer call.
     outer: Option<u64>,
 }
 
@@ -224,7 +233,7 @@ impl Drop for InForce<'_> {
         if let Some(cancel) = &self.cancel {
             cancel.lock().frames.retain(|frame| !Arc::ptr_eq(frame, &self.frame));
         }
-        // From here on no other code ends the frame. The thread was attached when it was made.
+        // From here on no other code ends the frame. The thread was attached when the frame was made.
         let _left = with_attached(self.runtime, |thread| {
             if let Some(burning) = &self.fuel {
                 let used = burning.given - thread.fuel_left().unwrap_or(0).min(burning.given);
@@ -237,19 +246,20 @@ impl Drop for InForce<'_> {
 }
 
 impl Runtime {
-    /// Whether a limited call of this thread has reached a limit, so that what it still does is in vain.
+    /// Whether a limited call of this thread has reached a limit, so that further work in it is useless.
     pub fn has_ended(self: &Arc<Self>) -> bool {
-        // A thread that runs no compiled code of the runtime is under no limit of it, and need not be attached to say so.
+        // A thread that runs no compiled code of the runtime is under none of its limits, and need not be
+        // attached for this query.
         with_attached_to(Arc::as_ptr(self), |thread| thread.is_ending()).unwrap_or(false)
     }
 
-    /// The innermost limited call that this thread is in, as a number; 0 if there is none. An inner call has a greater number than an outer
-    /// one, and no two calls of a runtime have the same.
+    /// The innermost limited call of this thread, as a number; 0 if there is none. An inner call has a
+    /// greater number than an outer one, and numbers are unique in a runtime.
     pub fn limited_call(self: &Arc<Self>) -> u64 {
         self.of_limits(|limits| limits.last().map_or(0, |frame| frame.number()))
     }
 
-    /// The limited calls of this thread that have ended, with those inside of them, by their numbers.
+    /// The numbers of the limited calls of this thread that have ended, including their inner calls.
     pub fn ended_calls(self: &Arc<Self>) -> Vec<u64> {
         self.of_limits(|limits| {
             let ended = limits.iter().skip_while(|frame| frame.ended().is_none());
@@ -257,23 +267,27 @@ impl Runtime {
         })
     }
 
-    /// Calls `waker` when a limited call that this thread is in ends, until the result is dropped. The thread may wait meanwhile.
+    /// Calls `waker` when a limited call of this thread ends, until the result is dropped. The thread may
+    /// wait meanwhile.
     pub fn wake_at_end(self: &Arc<Self>, waker: &Waker) -> WakeAtEnd {
         let frames: Vec<Arc<EndFrame>> = self.of_limits(|limits| limits.to_vec());
         WakeAtEnd { _wakes: frames.iter().map(|frame| frame.wake_at_end(waker.clone())).collect() }
     }
 
-    /// A thread that runs no compiled code of the runtime is in no limited call of it.
+    /// A thread that runs no compiled code of the runtime is in none of its limited calls.
     fn of_limits<R: Default>(self: &Arc<Self>, look: impl FnOnce(&[Arc<EndFrame>]) -> R) -> R {
         with_attached_to(Arc::as_ptr(self), |thread| thread.with_limits(look)).unwrap_or_default()
     }
 
-    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is reached, with any handlers of the program.
+    /// Runs `body` under limits: compiled code of this runtime that it calls on this thread ends when one is
+    /// reached, regardless of the program's handlers.
     ///
-    /// Each call in `body` that is ended gives an `InterruptException`, and so does each further one: there is no result in time.
+    /// Each call in `body` that is ended returns an `InterruptException`, as does each further one: there is
+    /// no result in time.
     ///
     /// # Errors
-    /// A limit was reached before `body` came back; if that was so at the beginning, it does not run. The thread cannot be attached. The limit is fuel, and no program has prices.
+    /// A limit was reached before `body` returned (if before it began, it does not run), the thread cannot be
+    /// attached, or the limit is fuel and no program is priced.
     pub fn limited<R>(self: &Arc<Self>, limits: &Limits, body: impl FnOnce() -> R) -> Result<R, LimitError> {
         if limits.fuel.is_some() && !self.has_prices() {
             return Err(LimitError::NoPrices);

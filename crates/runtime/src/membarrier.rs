@@ -1,16 +1,17 @@
 //! The fences between threads that enter compiled code, or the heap, and threads that stop them or retire code.
 //!
-//! Entering is frequent, so its fence is the compiler's where the system executes fences on other threads on demand
-//! (`brolga_instances::Fences`): on Linux by `membarrier`, since version 4.14. The making of a heap tests for the call;
-//! without it, both sides execute full fences.
+//! Entering is frequent, so its fence is a compiler fence where the system can execute fences on other
+//! threads on demand (`brolga_instances::Fences`): on Linux by `membarrier`, since version 4.14. Creating a
+//! heap tests for the call; without it, both sides execute full fences.
 //!
-//! The registration belongs to the process, is inherited by a fork and cannot be undone; to register again costs a system call.
+//! The registration belongs to the process, is inherited by a fork and cannot be undone; registering again
+//! costs a system call.
 //!
 //! Not done: `FlushProcessWriteBuffers` of Windows.
 
 use brolga_instances::Fences;
 
-/// The best fences that the system has.
+/// The best fences available on the system.
 pub(crate) fn system_fences() -> Fences {
     #[cfg(all(target_os = "linux", not(miri)))]
     if linux::register() {
@@ -23,17 +24,17 @@ pub(crate) fn system_fences() -> Fences {
 mod linux {
     use libc::c_int;
 
-    /// A fence on all running threads of the process, for those that have registered.
+    /// A fence on all running threads of registered processes.
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
     /// Registers the process for it.
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
 
     fn membarrier(command: c_int) -> bool {
-        // SAFETY: the call takes a command and flags, and touches no memory of the caller.
+        // SAFETY: the call takes a command and flags, and does not access the caller's memory.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
-    /// Whether [`barrier`] can be called from now on.
+    /// Registers the process; returns whether [`barrier`] can be called from now on.
     pub(super) fn register() -> bool {
         // The kernel lists commands that it may refuse, so one is tried.
         membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED)
@@ -41,8 +42,8 @@ mod linux {
 
     /// A full fence on each running thread of the process.
     pub(super) fn barrier() {
-        // After the registration the call fails only where the kernel finds no memory for a set of processors. No thread can continue without
-        // the fence, so the call is repeated.
+        // After the registration the call fails only if the kernel cannot allocate a set of processors. No
+        // thread may continue without the fence, so the call is retried.
         while !membarrier(PRIVATE_EXPEDITED) {
             std::thread::yield_now();
         }

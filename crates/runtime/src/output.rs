@@ -1,10 +1,13 @@
-//! Where `print` writes.
+//! The destination of `print`.
 //!
-//! Writing never fails for the program: an error is kept for the embedder to query, and the output after it is dropped. So it is when more text waits in
-//! memory than [`RuntimeOptions::output_limit`](crate::RuntimeOptions::output_limit): captured text that nobody takes, or text for a writer that another thread is using.
+//! Writing never fails for the program: an error is kept for the embedder to query, and the output after it
+//! is dropped. The same happens when more text is buffered in memory than
+//! [`RuntimeOptions::output_limit`](crate::RuntimeOptions::output_limit): captured text that is not taken, or
+//! text for a writer that another thread is using.
 //!
-//! The embedder's writer is called behind a fence and without a lock: a panic is an error as any other, and so is output of the writer
-//! to its own runtime. The thread that has the writer also writes the output of other threads meanwhile, in order.
+//! The embedder's writer is called inside a fence and without a lock: a panic counts as an error, as does
+//! output of the writer to its own runtime. Meanwhile the thread that uses the writer also writes the output
+//! of other threads, in order.
 //!
 //! Not done: back pressure on threads that print faster than the writer writes. At the limit their output is an error.
 
@@ -16,7 +19,7 @@ use std::thread::ThreadId;
 use crate::c_functions;
 use crate::fence::fenced;
 
-/// Where printed text goes.
+/// Where printed text is written.
 #[derive(Default)]
 pub enum Output {
     /// The standard output of the process.
@@ -28,7 +31,7 @@ pub enum Output {
     Writer(Box<dyn Write + Send>),
 }
 
-/// How many bytes of text may wait in memory, unless the options say otherwise.
+/// The maximum number of bytes of text buffered in memory, unless set by the options.
 pub(crate) const OUTPUT_LIMIT: usize = 256 << 20;
 
 /// The open output of a runtime.
@@ -76,7 +79,8 @@ impl Sink {
         Sink { state: Mutex::new(State { target, error: None }), limit }
     }
 
-    /// Writes all bytes, or keeps the error. Where another thread uses the embedder's writer, that thread writes them.
+    /// Writes all bytes, or records the error. If another thread is using the embedder's writer, that thread
+    /// writes them.
     pub fn write(&self, bytes: &[u8]) {
         let mut state = self.lock();
         if state.error.is_some() {
@@ -98,7 +102,7 @@ impl Sink {
         }
     }
 
-    /// Appends to a text, if `waiting` bytes and these stay below the limit.
+    /// Appends to a text, if `waiting` bytes and these stay within the limit.
     fn append(&self, text: &mut Vec<u8>, waiting: usize, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > self.limit.saturating_sub(waiting) {
             let limit = self.limit;
@@ -110,7 +114,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Makes sure that everything has left the process, the text of C functions included, or will when the thread that uses the embedder's writer has done its part.
+    /// Ensures that everything has left the process, including the text of C functions, or will have left it
+    /// when the thread that uses the embedder's writer has caught up.
     pub fn flush(&self) {
         let mut state = self.lock();
         if state.error.is_some() {
@@ -128,7 +133,7 @@ impl Sink {
         }
     }
 
-    /// The output captured since the last call; nothing unless the output is [`Output::Capture`].
+    /// The output captured since the last call; empty unless the output is [`Output::Capture`].
     pub fn take_captured(&self) -> Vec<u8> {
         match &mut self.lock().target {
             Target::Capture(text) => std::mem::take(text),
@@ -141,7 +146,8 @@ impl Sink {
         self.lock().error.take()
     }
 
-    /// Has the embedder's writer do something, and what comes meanwhile, unless another thread is at it, which does it then.
+    /// Runs a job on the embedder's writer, and jobs queued meanwhile, unless another thread is using the
+    /// writer and will run it.
     fn work(&self, job: Job) {
         let here = std::thread::current().id();
         let mut state = self.lock();
@@ -177,13 +183,13 @@ impl Sink {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Nothing foreign runs under the lock.
+        // No foreign code runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// The writer's next job. After an error, nothing.
+    /// The writer's next job; after an error, `None`.
     fn next(&mut self) -> Option<Job> {
         let Target::Writer(writer) = &mut self.target else { return None };
         if self.error.is_some() {
@@ -240,7 +246,7 @@ mod tests {
         Sink::new(Output::Writer(Box::new(Acting(Box::new(act)))), OUTPUT_LIMIT)
     }
 
-    /// Captured text, and text for a writer that is in use: here another thread prints meanwhile.
+    /// Captured text, and text for a writer that is in use: another thread prints here meanwhile.
     #[test]
     fn text_that_waits_in_memory_is_bounded() {
         let sink = Sink::new(Output::Capture, 5);
@@ -306,7 +312,7 @@ mod tests {
         std::thread::scope(|threads| {
             threads.spawn(|| slow.write(b"1"));
             has_begun.recv().unwrap();
-            // Comes back though the writer stands still.
+            // Returns although the writer is blocked.
             slow.write(b"2");
             slow.write(b"3");
             (0..3).for_each(|_| go_on.send(()).unwrap());

@@ -1,12 +1,12 @@
-//! Exceptions on a thread: their kinds, and the stack of those that are being handled or thrown.
+//! Exceptions on a thread: their kinds, and the stack of exceptions being handled or thrown.
 //!
-//! Compiled code throws by calling a routine that adds a [`Pending`] exception to the thread's stack of exceptions and then
-//! continues at the innermost handler. The stack is Julia's: an exception stays on it while it is being handled, and
-//! `pop_exception` removes it.
+//! Compiled code throws by calling a routine that pushes a [`Pending`] exception onto the thread's stack of
+//! exceptions, and then continues at the innermost handler. The stack is Julia's: an exception stays on it
+//! while it is being handled, and `pop_exception` removes it.
 //!
-//! An exception that the run time raises itself holds numbers and addresses of permanent records only, so a throw formats and
-//! allocates nothing. It becomes an object when compiled code reads it (`objects/throw.rs`), and a text when it reaches Rust
-//! (`exception.rs`).
+//! An exception raised by the run time itself holds only numbers and addresses of permanent records, so a
+//! throw neither formats nor allocates. It becomes an object when compiled code reads it
+//! (`objects/throw.rs`), and a text when it reaches Rust (`exception.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -29,14 +29,14 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &[ExceptionKind] = &[$(ExceptionKind::$kind,)*];
 
-            /// The text in front of the message of most exceptions of this kind.
+            /// The text before the message of most exceptions of this kind.
             pub(crate) const fn usual_lead(self) -> &'static str {
                 match self {
                     $(ExceptionKind::$kind => concat!(stringify!($kind), ": "),)*
                 }
             }
 
-            /// The name of the exception type, as Julia has it.
+            /// Julia's name of the exception type.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(ExceptionKind::$kind => stringify!($kind),)*
@@ -49,11 +49,11 @@ macro_rules! kinds {
 kinds! {
     /// `error("…")`.
     ErrorException,
-    /// An argument has a value that the function does not take.
+    /// An argument has a value that the function does not accept.
     ArgumentError,
-    /// An index is outside of what it indexes.
+    /// An index is out of bounds.
     BoundsError,
-    /// Sizes do not fit together.
+    /// Sizes do not match.
     DimensionMismatch,
     /// Integer division by zero, or of the smallest value by -1.
     DivideError,
@@ -61,9 +61,9 @@ kinds! {
     DomainError,
     /// A value has no exact counterpart in the type it is converted to.
     InexactError,
-    /// A request from outside to stop compiled code.
+    /// A request from another thread to stop compiled code.
     InterruptException,
-    /// No method fits a call.
+    /// No method applies to a call.
     MethodError,
     /// Memory ran out.
     OutOfMemoryError,
@@ -71,7 +71,7 @@ kinds! {
     OverflowError,
     /// The stack ran out.
     StackOverflowError,
-    /// A value is not of the type that was asserted.
+    /// A value does not have the asserted type.
     TypeError,
     /// A field or element was read before it was set.
     UndefRefError,
@@ -81,11 +81,11 @@ kinds! {
     KeyError,
     /// An assertion does not hold.
     AssertionError,
-    /// A type has no field of that name.
+    /// A type has no field with that name.
     FieldError,
-    /// A field was accessed in another way than its declaration demands.
+    /// A field was accessed in a way that its declaration does not allow.
     ConcurrencyViolationError,
-    /// A function that was to be compiled when it is called first could not be.
+    /// A function to be compiled on its first call could not be compiled.
     CompileError,
     /// An object of any other type.
     Other,
@@ -108,7 +108,7 @@ pub(crate) enum Detail {
     None,
     Message(StringRef),
     Index(i64),
-    /// The operands of a function of Base that throws: a symbol, and the bits of numbers.
+    /// The operands of a throwing function of Base: a symbol, and the bits of numbers.
     Operands(Thrown, SymbolRef, [u128; 2]),
     /// A variable.
     Name(SymbolRef),
@@ -117,14 +117,14 @@ pub(crate) enum Detail {
 /// An exception on a thread's stack of exceptions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pending {
-    /// One that the run time raised, and that no caller has asked for as an object.
+    /// An exception raised by the run time, and not yet made into an object.
     Kind(ExceptionKind, Detail),
-    /// An object that was thrown.
+    /// A thrown object.
     Object(Object),
 }
 
 impl Pending {
-    /// The text, if it takes no more than the name of the type and a text that was given.
+    /// The text, if it consists of the type's name and a given text.
     pub(crate) fn plain_text(self) -> Option<String> {
         let Pending::Kind(kind, detail) = self else { return None };
         match detail {
@@ -135,17 +135,17 @@ impl Pending {
     }
 }
 
-/// A thread's stack of exceptions: those that are being handled or thrown, innermost last.
+/// A thread's stack of exceptions being handled or thrown, innermost last.
 #[derive(Default, Debug)]
 #[repr(C)]
 pub(crate) struct Exceptions {
-    /// How many there are, in a word that compiled code reads where a handler comes into force.
+    /// The number of exceptions, in a word that compiled code reads when it installs a handler.
     depth: Cell<usize>,
     stack: RefCell<Vec<Pending>>,
 }
 
 impl Exceptions {
-    /// Where the depth is.
+    /// The offset of the depth.
     pub(crate) const DEPTH: usize = offset_of!(Exceptions, depth);
 
     pub(crate) fn depth(&self) -> usize {
@@ -156,12 +156,12 @@ impl Exceptions {
         self.stack.borrow().last().copied()
     }
 
-    /// The last one, if there are more than `depth`.
+    /// The last exception, if there are more than `depth`.
     pub(crate) fn last_above(&self, depth: usize) -> Option<Pending> {
         self.stack.borrow().get(depth..)?.last().copied()
     }
 
-    /// Changes the stack; all that makes it longer or shorter goes through here.
+    /// Changes the stack; everything that changes its length uses this.
     fn change<R>(&self, change: impl FnOnce(&mut Vec<Pending>) -> R) -> R {
         let mut stack = self.stack.borrow_mut();
         let result = change(&mut stack);
@@ -177,7 +177,7 @@ impl Exceptions {
         self.change(|stack| stack.truncate(depth));
     }
 
-    /// Of the exceptions above `depth` the last one stays.
+    /// Drops the exceptions above `depth` except the last.
     pub(crate) fn keep_last(&self, depth: usize) {
         self.change(|stack| {
             let last = stack.pop();
@@ -186,12 +186,12 @@ impl Exceptions {
         });
     }
 
-    /// Puts something in the place of the last one, if there is one.
+    /// Replaces the last exception, if there is one.
     pub(crate) fn replace_last(&self, pending: Pending) {
         self.change(|stack| stack.last_mut().map(|last| *last = pending));
     }
 
-    /// All that are objects.
+    /// Visits all exceptions that are objects.
     pub(crate) fn each_object(&self, mut visit: impl FnMut(&mut Object)) {
         self.change(|stack| stack.iter_mut().filter_map(Pending::object_mut).for_each(&mut visit));
     }

@@ -1,21 +1,21 @@
 //! Permanent records: the run-time form of symbols, modules and string constants.
 //!
 //! ```text
-//!                -8  tag: the type, and that the object is permanent
+//!                -8  tag: the type and the permanent bit
 //!   address ──►  +0  length in bytes
 //!                +8  the bytes, then a NUL that the length does not count
 //! ```
 //!
-//! So a record has the layout of an object of the heap, and lies outside it.
+//! So a record has the layout of a heap object, but is outside the heap.
 //!
-//! A value of type `Symbol` is the address of its record; equal symbols have equal addresses, because each runtime
-//! keeps one table of symbols, one of modules, by their names, and one of strings, and makes a record once. The content may contain NUL bytes; C code
-//! sees the bytes up to the first.
+//! A value of type `Symbol` is the address of its record; equal symbols have equal addresses, because each
+//! runtime keeps one table of symbols, one of modules, by their names, and one of strings, and makes each
+//! record once. The content may contain NUL bytes; C code sees the bytes up to the first.
 //!
-//! Records are never changed, moved or freed before the runtime is dropped. Compiled code and the values in it keep
+//! Records are not changed, moved or freed until the runtime is dropped. Compiled code and its values keep
 //! the runtime alive.
 //!
-//! Cost: a look-up in a balanced tree under a lock, at link time only.
+//! Cost: a look-up in a balanced tree under a lock, only at link time.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::borrow::Borrow;
@@ -28,12 +28,12 @@ use brolga_ir::meter::{Charge, Meter};
 
 use crate::heap::{Object, ObjectKind, TAG_PERMANENT};
 
-/// Bytes in front of the content.
+/// Bytes before the content.
 const HEADER: usize = 8;
-/// Bytes in front of the record that its address names.
+/// Bytes before the record's address.
 const TAG: usize = 8;
 
-/// The address of a record, as compiled code passes it to a routine.
+/// The address of a record, as passed by compiled code to a routine.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 struct Record(NonNull<u8>);
@@ -41,8 +41,8 @@ struct Record(NonNull<u8>);
 impl Record {
     fn bytes<'a>(self) -> &'a [u8] {
         // SAFETY: R1, a `Record` is the address of a record that `Owned::new` made and filled: a length followed by that
-        // many initialised bytes, never written again. Its table outlives every use (module header), so the lifetime,
-        // which callers bind to their own borrow, does not outrun it.
+        // many initialised bytes, never written again. Its table outlives every use (module header), so the
+        // lifetime, which callers bind to their own borrow, does not exceed it.
         unsafe {
             let length = self.0.cast::<u64>().read() as usize;
             std::slice::from_raw_parts(self.0.add(HEADER).as_ptr(), length)
@@ -61,7 +61,7 @@ pub struct SymbolRef(Record);
 pub struct StringRef(Record);
 
 impl SymbolRef {
-    /// The address: what compiled code holds.
+    /// The address held by compiled code.
     pub fn address(self) -> usize {
         self.0.0.as_ptr().expose_provenance()
     }
@@ -78,7 +78,7 @@ impl SymbolRef {
 }
 
 impl StringRef {
-    /// The record that an object is, if it is a string constant.
+    /// The record of an object, if it is a string constant.
     pub(crate) fn of(object: Object) -> Option<StringRef> {
         // Permanent strings are records (module header).
         let constant =
@@ -86,7 +86,7 @@ impl StringRef {
         constant.then(|| StringRef(Record(object.pointer())))
     }
 
-    /// The address: what compiled code holds.
+    /// The address held by compiled code.
     pub fn address(self) -> usize {
         self.0.0.as_ptr().expose_provenance()
     }
@@ -103,8 +103,8 @@ impl StringRef {
 /// A record with its memory.
 struct Owned(Record);
 
-// SAFETY: a record is read-only memory that belongs to its `Owned` alone; neither reading nor freeing it depends on
-// the thread.
+// SAFETY: a record is read-only memory that belongs only to its `Owned`; neither reading nor freeing it
+// depends on the thread.
 unsafe impl Send for Owned {}
 
 impl Owned {
@@ -112,7 +112,7 @@ impl Owned {
         Layout::from_size_align(length.checked_add(TAG + HEADER + 1)?, HEADER).ok()
     }
 
-    /// `None` when the content is longer than any allocation can be.
+    /// `None` if the content is longer than any possible allocation.
     fn new(tag: u64, content: &[u8]) -> Option<Owned> {
         let layout = Owned::layout(content.len())?;
         // SAFETY: the layout is not empty: it has the header and the NUL.
@@ -166,18 +166,18 @@ impl PartialEq for Owned {
 
 impl Eq for Owned {}
 
-/// One record for each content.
+/// A table with one record for each content.
 pub(crate) struct Records {
     tag: u64,
     by_content: Mutex<BTreeSet<Owned>>,
     charge: Charge,
 }
 
-/// What a record takes beside its content, about: its head and its place in the set.
+/// The approximate size of a record besides its content: its header and its entry in the set.
 const RECORD: usize = 64;
 
 impl Records {
-    /// A table whose records have this tag, and are charged to a meter.
+    /// A table whose records have this tag and are charged to a meter.
     pub(crate) fn new(tag: u64, meter: &Arc<Meter>) -> Records {
         Records { tag, by_content: Mutex::default(), charge: Charge::new(meter, 0) }
     }
@@ -190,7 +190,7 @@ impl Records {
         StringRef(self.intern(content))
     }
 
-    /// The symbol of a name, if there is one.
+    /// The symbol with this name, if there is one.
     pub(crate) fn known_symbol(&self, name: &str) -> Option<SymbolRef> {
         let set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
         set.get(name.as_bytes()).map(|owned| SymbolRef(owned.0))
@@ -240,7 +240,7 @@ mod tests {
         let records = Records::new(0, &Arc::default());
         let text = records.string("a\0θ".as_bytes());
         assert_eq!(text.bytes(), "a\0θ".as_bytes());
-        // SAFETY: the record has a NUL behind its content.
+        // SAFETY: the record has a NUL after its content.
         let end = unsafe { text.0.0.add(HEADER + text.bytes().len()).read() };
         assert_eq!(end, 0);
         assert_eq!(records.string(b"").bytes(), b"");

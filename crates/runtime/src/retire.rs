@@ -1,4 +1,5 @@
-//! Retiring code: the run time's side of `retired.rs`. It requests reports from threads in compiled code, and drops free code.
+//! The run time's side of `retired.rs`: it requests reports from threads in compiled code, and drops retired
+//! code that is free.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use crate::instance::Runtime;
 use crate::retired::{RetiredCode, free};
 use crate::thread::with_attached_to;
 
-/// Types that no code uses, until no thread is left in the worlds up to `last`: lines of dynamic calls have their addresses.
+/// Unused types, kept until no thread is left in the worlds up to `last`: lines of dynamic calls have their
+/// addresses.
 struct UnusedTypes {
     _types: Unused,
     last: u64,
@@ -25,11 +27,11 @@ impl RetiredCode for UnusedTypes {
 }
 
 impl Runtime {
-    /// Frees code when no thread can be running it. Nothing must lead there any more: every word that did has been changed,
-    /// with release order.
+    /// Frees code when no thread can be running it. Nothing may lead to it any more: every word that did must
+    /// have been changed, with release order.
     pub fn retire(&self, code: impl IntoIterator<Item = Box<dyn RetiredCode>>) {
         self.retire_list().retire_all(code);
-        // Of what its frames lie in, a thread does not say so each time again.
+        // A thread does not report again each time about code that its frames hold.
         self.report_running(|awaited, held| awaited > held && awaited / 2 >= held);
         self.collect_retired();
         if self.retired() > 0 {
@@ -38,8 +40,8 @@ impl Runtime {
         }
     }
 
-    /// Frees the retired code that no thread can be running. Threads that leave compiled code do it as well, if something
-    /// waits for them.
+    /// Frees the retired code that no thread can be running. Threads that leave compiled code do the same if
+    /// something waits for them.
     pub fn free_retired(&self) {
         self.report_running(|awaited, held| awaited > held);
         self.collect_retired();
@@ -49,19 +51,21 @@ impl Runtime {
         free(self.retire_list().collect());
     }
 
-    /// The running thread releases the code that its frames do not lie in, if so much waits for it, and was held when it did so last.
+    /// Makes the running thread release the code without frames on its stack, if this much waits for it
+    /// compared with what its last report held.
     fn report_running(&self, is_due: impl FnOnce(usize, usize) -> bool) {
         with_attached_to(self, |thread| thread.report_if(is_due));
     }
 
-    /// Frees the types that nothing uses, when there are twice as many types as the last time, when they take much of the heap's limit, or when a call failed
-    /// because of that: with their objects, and a full collection that finds out. Does nothing inside a scope. To be called when a program is compiled.
+    /// Frees the unused types, when there are twice as many types as the last time, when they use much of the
+    /// heap's limit, or when a call failed because of that: with their objects, by a full collection that
+    /// finds them. Does nothing inside a scope. Must be called when a program is compiled.
     pub fn free_unused_types(self: &Arc<Self>) {
         let (heap, types) = (self.heap(), self.heap().types());
         if !types.wants_census() && !types.is_sweep_due(heap.stats().live_bytes, heap.limit()) {
             return;
         }
-        // In a scope nothing is collected; another program or call tries again.
+        // Nothing is collected in a scope; another program or call will retry.
         let _collected = self.enter(|scope| scope.collect_kind(Collection::Full));
         types.end_census();
         let unused = types.take_swept();
@@ -71,8 +75,8 @@ impl Runtime {
         }
     }
 
-    /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must not retire code, enter or leave: it is called
-    /// under a lock.
+    /// Shows what keeps retired code in memory that waits for threads ([`RetiredCode::keeper`]). `show` must
+    /// not retire code, enter or leave: it is called under a lock.
     pub fn look_at_retired(&self, mut show: impl FnMut(&dyn Any)) {
         self.retire_list().look(|code| {
             if let Some(keeper) = code.keeper() {
@@ -81,7 +85,7 @@ impl Runtime {
         });
     }
 
-    /// How many pieces of retired code wait for threads.
+    /// The number of pieces of retired code that wait for threads.
     pub fn retired(&self) -> usize {
         self.retire_list().waiting()
     }
@@ -111,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Panics when it goes, and counts as well.
+    /// Panics on drop, and counts as well.
     struct Panics(#[expect(dead_code, reason = "dropped behind the panic")] Counted);
 
     impl RetiredCode for Panics {
@@ -197,7 +201,7 @@ mod tests {
         with_attached(&runtime, |thread| {
             let outer = thread.enter();
             let inner = thread.enter();
-            // Another thread does not know what this one runs.
+            // Another thread cannot tell what this one runs.
             std::thread::scope(|scope| scope.spawn(retire).join()).expect("the other thread");
             drop(inner);
             assert_eq!(state(), (1, 1));

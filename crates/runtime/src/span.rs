@@ -1,24 +1,26 @@
-//! The worlds that a thread's calls are made in.
+//! The worlds in which a thread's calls are made.
 //!
-//! Entries into compiled code nest, and each may be in its own world: the outermost in the newest one at that time, `invokelatest` in a
-//! newer one, `invoke_in_world` in an older one. The thread may still call code that is visible between the oldest and the newest of them,
-//! so that code is not freed (`retired.rs`). `objects/dispatch.rs` writes the span; the heap's part of the thread reads it when the thread
-//! blocks, for threads that retire code meanwhile.
+//! Entries into compiled code nest, and each may be in its own world: the outermost in the newest one at that
+//! time, `invokelatest` in a newer one, `invoke_in_world` in an older one. The thread may still call code
+//! that is visible between the oldest and the newest of them, so that code is not freed (`retired.rs`).
+//! `objects/dispatch.rs` writes the span; the heap's part of the thread reads it when the thread blocks, for
+//! threads that retire code meanwhile.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | W1  | read or write an end of the span | Relaxed | – | nothing: only the thread itself does |
+//! | W1  | read or write an end of the span | Relaxed | – | nothing: only the thread itself accesses it |
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The oldest and the newest world that entries on the stack of a thread are in.
+/// The oldest and the newest world of the entries on a thread's stack.
 ///
-/// An outermost entry writes `oldest` alone: what `newest` holds then is of an earlier entry and not above it, since worlds advance.
+/// An outermost entry writes only `oldest`: the value of `newest` is then from an earlier entry and not above
+/// it, since worlds advance.
 #[derive(Default, Debug)]
 pub(crate) struct Span {
     /// 0 outside of all worlds.
     oldest: AtomicU64,
-    /// Counts where it is above `oldest`.
+    /// Valid if above `oldest`.
     newest: AtomicU64,
 }
 
@@ -34,13 +36,13 @@ impl Span {
         self.newest.store(newest, Ordering::Relaxed); // W1
     }
 
-    /// The entries are one, into the newest world.
+    /// A single entry, into the newest world.
     #[inline(always)]
     pub(crate) fn begin(&self, world: u64) {
         self.oldest.store(world, Ordering::Relaxed); // W1
     }
 
-    /// There are no entries.
+    /// No entries.
     #[inline(always)]
     pub(crate) fn end(&self) {
         self.oldest.store(0, Ordering::Relaxed); // W1
@@ -53,7 +55,7 @@ impl Span {
         self.set((if oldest == 0 { world } else { oldest.min(world) }, newest.max(world)));
     }
 
-    /// The oldest and the newest world; none outside of all worlds.
+    /// The oldest and the newest world; `None` outside all worlds.
     pub(crate) fn worlds(&self) -> Option<(u64, u64)> {
         let (oldest, newest) = self.get();
         (oldest != 0).then_some((oldest, newest.max(oldest)))

@@ -7,26 +7,29 @@
 //!   +0   handler      innermost handler record; null outside of compiled code
 //!   +8   stack_limit  lowest stack pointer that a frame of compiled code may have
 //!   +16  poll         not 0: call `brolga_safepoint` at the next opportunity; bit 0: an interrupt, bit 1: a collection,
-//!                     bit 2: a report of the code that the thread's frames lie in, bit 3: work of the thread itself,
+//!                     bit 2: a report of the code with frames on the stack, bit 3: work of the thread itself,
 //!                     bit 4: the end of a limited call (`limits.rs`), which stays set; bit 5: a pause (`guests.rs`)
-//!   +20  fuel         units of fuel that may be taken before `brolga_refuel` is called (`fuel.rs`)
-//!   +24  lazy         written by a stub of a function that is not compiled: what it stands for
-//!   +32  inline_cache where dynamic calls go (`objects/dispatch.rs`)
-//!   +40  mutator      the heap's words, and where the stack is compiled code (`heap/mutator.rs`, `frames.rs`)
+//!   +20  fuel         units of fuel left before `brolga_refuel` is called (`fuel.rs`)
+//!   +24  lazy         written by a stub of an uncompiled function: its record
+//!   +32  inline_cache cache of dynamic calls (`objects/dispatch.rs`)
+//!   +40  mutator      the heap's words, and where the stack belongs to compiled code (`heap/mutator.rs`, `frames.rs`)
 //! ```
 //!
-//! Only its own operating-system thread finds and uses a `Thread` (`attached`), except for the requests of other threads (`asked`).
-//! Entries nest: a callback from compiled code that calls compiled code again is on the same `Thread`.
+//! Only its own operating-system thread finds and uses a `Thread` (`attached`), except for requests of other
+//! threads (`asked`). Entries nest: a callback from compiled code that calls compiled code again uses the
+//! same `Thread`.
 //!
-//! **Pinned.** An entry into compiled code pins the thread, until the outermost one is left: code that is retired meanwhile stays
-//! (`retired.rs`). A thread that retires code asks the threads that it waits for to report, at their next safepoint, which code their
-//! frames lie in; so a thread that stays in a loop keeps only the code that it runs.
+//! **Pinned.** An entry into compiled code pins the thread until the outermost one is left: code retired
+//! meanwhile stays (`retired.rs`). A thread that retires code requests a report from the threads that it
+//! waits for, at their next safepoint, of the code with frames on their stacks; so a thread that stays in a
+//! loop keeps only the code that it runs.
 //!
-//! **Guards.** An entry is several guards on the stack, except for that of a thread at rest (`outermost`). Their constructors and destructors are always
-//! inlined: returning a guard through memory and moving it costs more than its work.
+//! **Guards.** An entry consists of several guards on the stack, except on a thread at rest (`outermost`).
+//! Their constructors and destructors are always inlined: returning a guard through memory and moving it
+//! costs more than its work.
 //!
-//! **Stack limit.** [`STACK_RESERVE`] bytes stay below it: half for one frame that checks nothing (a leaf function), half
-//! for the routines and C functions that compiled code calls.
+//! **Stack limit.** [`STACK_RESERVE`] bytes are reserved below it: half for one frame without a check (a leaf
+//! function), half for the routines and C functions that compiled code calls.
 //!
 //! **Orderings.** Only the poll word is shared. The other side is in `asked`.
 //!
@@ -34,9 +37,9 @@
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
 //! | T2  | safepoint: clear bit 0 | Relaxed | T1         | as T1; one operation, so that one request interrupts once    |
 //! | T3  | outermost entry: load, clear bit 0 | Relaxed | T1   | as T1: a request made before the entry is void               |
-//! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read behind it |
-//! | T8  | the runtime is gone: fence behind the load of its count | Acquire | the decrements of `Arc` | the thread frees lists of its state as they were before a collector on another thread changed them |
-//! | T5  | set bit 3; look at bit 5 and clear it | Relaxed | T1, T2 | nothing: the thread does it for itself, and a request for a pause only has to arrive |
+//! | T6  | leaving limits: clear bit 4 | Acquire | T7   | an outer call that ended meanwhile continues: its reason, written before the bit is set, is read after it |
+//! | T8  | the runtime is gone: fence after the load of its count | Acquire | the decrements of `Arc` | the thread frees lists of its state as they were before a collector on another thread changed them |
+//! | T5  | set bit 3; read bit 5 and clear it | Relaxed | T1, T2 | nothing: the thread does it for itself, and a request for a pause only needs to become visible |
 
 mod asked;
 mod attached;
@@ -77,13 +80,14 @@ use crate::trace::{MAX_FRAMES, TraceStack, Traces};
 use crate::turn::Turn;
 use crate::watch::{EndFrame, Ended};
 
-/// Stack below the limit of a thread: two of the largest frames that a compile may give (128 KiB each).
+/// Stack below the limit of a thread: two of the largest frames that a compilation may produce (128 KiB
+/// each).
 pub const STACK_RESERVE: usize = 256 << 10;
 
-/// Stacks smaller than this are not worth running on.
+/// Smaller stacks are refused.
 const SMALLEST_STACK: usize = 2 * STACK_RESERVE;
 
-/// The message of a rethrow where no exception is being handled.
+/// The message of a rethrow while no exception is being handled.
 const NOTHING_TO_RETHROW: &[u8] = b"rethrow() not allowed outside a catch block";
 
 /// The state of one attached thread.
@@ -92,10 +96,10 @@ pub struct Thread {
     handler: Cell<*mut HandlerRecord>,
     stack_limit: Cell<usize>,
     poll: AtomicU32,
-    /// Units of fuel that compiled code may take before it asks for more (`fuel.rs`).
+    /// Units of fuel that compiled code may spend before it requests more (`fuel.rs`).
     fuel: Cell<i32>,
     lazy: Cell<usize>,
-    /// Those of `dispatch`.
+    /// Points into `dispatch`.
     inline_cache: *const InlineCache,
     mutator: Mutator,
     /// Which exceptions have traces.
@@ -104,18 +108,18 @@ pub struct Thread {
     isa: IsaCache,
     dispatch: Dispatch,
     carried: Carried,
-    /// Held for calls by C that are under way: what a jump over their frames would leak.
+    /// Held for C calls under way, so that a jump over their frames does not leak it.
     held: RefCell<Vec<Arc<Runtime>>>,
-    /// Units of fuel beside those in `fuel`.
+    /// Units of fuel in addition to `fuel`.
     reserve: Cell<u64>,
     runtime: Weak<Runtime>,
     /// Work for the next safepoint of the thread.
     work: RefCell<Vec<Work>>,
     /// The limited calls under way, innermost last.
     limits: RefCell<Vec<Arc<EndFrame>>>,
-    /// The turn of the guest that runs on it.
+    /// The turn of the guest running on it.
     turn: RefCell<Option<Arc<Turn>>>,
-    /// The lowest address of the stack that the system gave the thread, and its size.
+    /// The lowest address of the thread's system stack, and its size.
     stack: (usize, usize),
 }
 
@@ -129,21 +133,22 @@ impl ThreadLayout {
     pub const STACK_LIMIT: usize = offset_of!(Thread, stack_limit);
     /// The poll word, 32 bits.
     pub const POLL: usize = offset_of!(Thread, poll);
-    /// The word in which a stub says what it stands for.
+    /// The word in which a stub stores its record.
     pub const LAZY: usize = offset_of!(Thread, lazy);
-    /// The world that calls are made in, 64 bits.
+    /// The world of calls, 64 bits.
     pub const WORLD: usize = offset_of!(Thread, dispatch) + Dispatch::WORLD;
-    /// The address of what dynamic calls look into, by [`InlineCacheLayout`](crate::objects::InlineCacheLayout).
+    /// The address of the cache of dynamic calls, laid out by
+    /// [`InlineCacheLayout`](crate::objects::InlineCacheLayout).
     pub const INLINE_CACHE: usize = offset_of!(Thread, inline_cache);
     /// The heap's words, at the offsets of [`MutatorLayout`](crate::heap::MutatorLayout) from here.
     pub const MUTATOR: usize = offset_of!(Thread, mutator);
-    /// The frame pointer of the compiled code that was left last.
+    /// The frame pointer of the compiled code left last.
     pub const EXIT_FP: usize = Self::MUTATOR + MutatorLayout::EXIT_FP;
-    /// The address that it continues at.
+    /// The address at which it continues.
     pub const EXIT_PC: usize = Self::MUTATOR + MutatorLayout::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = Self::MUTATOR + MutatorLayout::ENTRY;
-    /// How many exceptions are being handled or thrown.
+    /// The number of exceptions being handled or thrown.
     pub const EXCEPTIONS: usize = Self::MUTATOR + MutatorLayout::EXCEPTIONS;
 }
 
@@ -155,7 +160,8 @@ pub enum EnterError {
     /// The thread cannot be attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// A scope of this runtime is in use on this thread; its own methods lend it for calls (`call_out`, `blocking`).
+    /// A scope of this runtime is in use on this thread; its own methods lend it for calls (`call_out`,
+    /// `blocking`).
     #[error("this thread is inside a scope of the same runtime already")]
     InScope,
     /// The thread belongs to another runtime.
@@ -163,28 +169,28 @@ pub enum EnterError {
     OtherRuntime,
 }
 
-/// The bit of the poll word that asks for an interrupt.
+/// The bit of the poll word that requests an interrupt.
 const POLL_INTERRUPT: u32 = 1;
-/// The bit of the poll word that asks which code the thread's frames lie in.
+/// The bit of the poll word that requests a report of the code with frames on the stack.
 const POLL_REPORT: u32 = 4;
-/// The bit of the poll word that says that the thread has [work for a safepoint](Thread::at_safepoint).
+/// The bit of the poll word for pending [work for a safepoint](Thread::at_safepoint).
 const POLL_WORK: u32 = 8;
 
-/// The bit of the poll word that asks a guest to pause.
+/// The bit of the poll word that requests a guest's pause.
 const POLL_PAUSE: u32 = 32;
 
-/// Work that waits for a safepoint.
+/// Work waiting for a safepoint.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The right to touch the heap, until it is dropped. Entries nest. GC frames that compiled code linked inside and did not unlink,
-/// because an exception left it, are dropped with the entry.
+/// The right to access the heap, until it is dropped. Entries nest. GC frames that compiled code linked
+/// inside and did not unlink, because an exception left it, are dropped with the entry.
 pub struct HeapEntry<'t> {
     thread: &'t Thread,
     heap: &'t Heap,
     gc_stack: *mut GcFrame,
     /// Whether the thread was inside before.
     inside: bool,
-    /// How often compiled code further out has left the heap.
+    /// How often outer compiled code has left the heap.
     left: usize,
 }
 
@@ -201,7 +207,7 @@ impl Drop for HeapEntry<'_> {
     }
 }
 
-/// Compiled code may run, and what it may find stays, until it is dropped. Entries nest.
+/// Until it is dropped, compiled code may run, and code that it may find stays. Entries nest.
 pub struct Entered<'t> {
     thread: &'t Thread,
     /// The number of exceptions that outer activations are handling.
@@ -211,18 +217,20 @@ pub struct Entered<'t> {
 }
 
 impl Entered<'_> {
-    /// How many exceptions outer activations are handling.
+    /// The number of exceptions being handled by outer activations.
     pub fn outer_exceptions(&self) -> usize {
         self.depth
     }
 
-    /// Whether compiled code returned with an exception of a callback from C that no caller has taken: it leaves here.
+    /// Whether compiled code returned with an exception of a C callback that no caller has taken: it leaves
+    /// here.
     #[inline]
     pub fn carries(&self) -> bool {
         self.activation.carries()
     }
 
-    /// To be asked before compiled code is called: the exception that refuses the call, if a limited call that it belongs to has ended.
+    /// Must be called before compiled code is called: the exception that refuses the call, if an enclosing
+    /// limited call has ended.
     #[inline]
     pub fn refused(&self) -> Option<Exception> {
         self.thread.is_ending().then(|| {
@@ -231,13 +239,13 @@ impl Entered<'_> {
         })
     }
 
-    /// To be called when an exception left the compiled code, or is left over: the exception, taken off.
+    /// Must be called when an exception left the compiled code, or is left over: pops and returns it.
     pub fn take_exception(&self) -> Exception {
         self.thread.take_exception(self.depth)
     }
 }
 
-/// The pin goes first: code that waited for this thread is free then.
+/// The pin is dropped first: then code that waited for this thread is free.
 impl Drop for Entered<'_> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -248,13 +256,15 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// To be called when a runtime was found gone: collectors on other threads have changed states of threads before it went.
+/// Must be called when a runtime is found to be gone: collectors on other threads may have changed thread
+/// states before that.
 fn after_runtime() {
     fence(Ordering::Acquire); // T8
 }
 
 impl Thread {
-    /// Compiled code left the heap, and was left by an exception before it came back to where it had left it `left` times.
+    /// Re-enters the heap after an exception left compiled code that had left the heap beyond the `left`
+    /// times of outer code.
     #[cold]
     fn come_back(&self, heap: &Heap, left: usize) {
         let paused = self.mutator.left.borrow().get(left).copied();
@@ -264,16 +274,16 @@ impl Thread {
         }
     }
 
-    /// Whether the caller's frame is on the stack that the system gave the thread, and not on one that the program has made. The limits of
-    /// compiled code hold on the former only.
+    /// Whether the caller's frame is on the thread's system stack, and not on one made by the program. The
+    /// limits of compiled code are valid only on the former.
     #[inline(always)]
     pub(crate) fn is_on_own_stack(&self) -> bool {
         let here = 0u8;
         (&raw const here).addr().wrapping_sub(self.stack.0) < self.stack.1
     }
 
-    /// The lowest address of the running thread's stack and its size, if that is large enough. Asked before [`Thread::new`], whose own frame a small
-    /// stack cannot hold.
+    /// The lowest address of the running thread's stack and its size, if that is large enough. Checked before
+    /// [`Thread::new`], whose own frame does not fit a small stack.
     #[inline(never)]
     fn stack_for_code() -> Result<(usize, usize), AttachError> {
         let (lowest, size) = stack::current_bounds().ok_or(AttachError::UnknownStack)?;
@@ -319,7 +329,8 @@ impl Thread {
         there
     }
 
-    /// Whether the runtime is gone. If so, all that collectors on other threads have done to this state has happened before.
+    /// Whether the runtime is gone. If so, everything that collectors on other threads have done to this
+    /// state happens before the return.
     pub(crate) fn has_lost_runtime(&self) -> bool {
         let is_gone = self.runtime.strong_count() == 0;
         if is_gone {
@@ -328,17 +339,18 @@ impl Thread {
         is_gone
     }
 
-    /// Whether an interrupt was requested that no code has taken, or a limited call has ended.
+    /// Whether an interrupt is pending, or a limited call has ended.
     #[inline(always)]
     fn is_asked_to_stop(&self) -> bool {
         self.poll.load(Ordering::Relaxed) & (POLL_INTERRUPT | POLL_END) != 0 // T3
     }
 
-    /// To be called before compiled code is entered, and before any word is read that leads to it. Dropping it is leaving. Code that this thread
-    /// retires itself meanwhile stays only if a frame lies there: words that were read before are to be read again.
+    /// Must be called before compiled code is entered, and before reading any word that leads to it. Dropping
+    /// the result leaves. Code that this thread itself retires meanwhile stays only if it has a frame on the
+    /// stack: words that were read before must be read again.
     #[inline(always)]
     pub fn enter(&self) -> Entered<'_> {
-        // One that arrives behind the load was made while the thread entered, and may interrupt.
+        // A request that arrives after the load was made while the thread entered, and may interrupt.
         if self.is_asked_to_stop() && self.handler.get().is_null() {
             self.poll.fetch_and(!POLL_INTERRUPT, Ordering::Relaxed); // T3
         }
@@ -347,12 +359,12 @@ impl Thread {
         Entered { thread: self, depth: self.exception_depth(), pin, activation: self.begin() }
     }
 
-    /// To be called when an exception left what was called at `depth` (the exceptions of outer activations): the exception,
-    /// taken off with all that lie above them.
+    /// Must be called when an exception left a callee at `depth` (the number of exceptions of outer
+    /// activations): pops the exception with all above it, and returns it.
     pub fn take_exception(&self, depth: usize) -> Exception {
         let runtime = self.runtime();
         let taken = runtime.as_ref().and_then(|runtime| {
-            // Objects are looked at, so collections wait. The exception is a root until it is taken off.
+            // Objects are read, so collections wait. The exception is a root until it is popped.
             let _entry = self.enter_own_heap(runtime);
             let pending = self.last_exception(depth, runtime.heap())?;
             let place = self.exception_depth() - 1;
@@ -360,7 +372,7 @@ impl Thread {
             let trace = runtime.symbolizers().frames(self.traces.get(place, &mut room));
             Some(Exception::new(runtime.heap(), pending).with_trace(trace))
         });
-        // Unwinding without an exception would be a defect of generated code; it is shown, not hidden.
+        // Unwinding without an exception would be a defect of generated code; it is reported, not hidden.
         let exception = taken.unwrap_or_else(|| {
             let base = runtime.as_ref().map(|runtime| runtime.heap().types().base().clone());
             Exception::missing(base.unwrap_or_else(Context::new))
@@ -372,12 +384,12 @@ impl Thread {
         exception
     }
 
-    /// The record of the stub that was called last on this thread.
+    /// The record of the stub called last on this thread.
     pub fn lazy(&self) -> usize {
         self.lazy.get()
     }
 
-    /// Calls `body`, which may call other stubs; afterwards the thread stands where it stood.
+    /// Calls `body`, which may call other stubs; restores the record afterwards.
     pub fn keeping_lazy<R>(&self, body: impl FnOnce() -> R) -> R {
         let before = self.lazy.get();
         let result = body();
@@ -385,29 +397,29 @@ impl Thread {
         result
     }
 
-    /// Whether collections look at this thread: it has entered the heap before.
+    /// Whether collections consider this thread, because it has entered the heap before.
     #[inline]
     pub fn is_known_to_heap(&self) -> bool {
         self.mutator.registered.get()
     }
 
-    /// Whether compiled code runs further out on this thread.
+    /// Whether outer compiled code is running on this thread.
     pub(crate) fn is_inside(&self) -> bool {
         !self.handler.get().is_null()
     }
 
-    /// Begins an activation in which nothing waits for C yet.
+    /// Begins an activation in which no exception is pending for C.
     #[inline(always)]
     pub(crate) fn begin(&self) -> Activation<'_> {
         self.carried.begin()
     }
 
-    /// The exception that was thrown last waits until C returns to the compiled code that called it.
+    /// Makes the exception thrown last pending until C returns to the compiled code that called it.
     pub(crate) fn carry(&self, kept: Option<Persistent>) {
         self.carried.wait(self.handler.get(), self.exception_depth().saturating_sub(1), kept);
     }
 
-    /// A root for the exception that was thrown last, if it is an object, when the thread leaves the heap.
+    /// A root for the exception thrown last, if it is an object, for when the thread leaves the heap.
     pub(crate) fn keep_exception(&self, runtime: &Runtime) -> Option<Persistent> {
         match self.mutator.exceptions.last() {
             Some(Pending::Object(object)) => Some(runtime.heap().persistent(object)),
@@ -415,7 +427,7 @@ impl Thread {
         }
     }
 
-    /// The last exception above `depth`. Where it is kept, it may have moved meanwhile.
+    /// The last exception above `depth`. If a handle keeps it, it may have moved meanwhile.
     fn last_exception(&self, depth: usize, heap: &Heap) -> Option<Pending> {
         // Exceptions below belong to outer activations.
         let last = self.mutator.exceptions.last_above(depth)?;
@@ -423,12 +435,13 @@ impl Thread {
         Some(kept.map_or(last, Pending::Object))
     }
 
-    /// Whether an exception waits for the C function that the innermost compiled code has called.
+    /// Whether an exception is pending for the C function that the innermost compiled code has called.
     pub(crate) fn is_carrying(&self) -> bool {
         self.is_inside() && self.carried.waits_for(self.handler.get())
     }
 
-    /// The exception that waits for the C function which has just come back is thrown; whether there is one.
+    /// Throws the exception that is pending for the C function that has just returned; returns whether there
+    /// is one.
     pub(crate) fn stop_carrying(&self) -> bool {
         let waits = self.is_carrying();
         if waits {
@@ -437,7 +450,7 @@ impl Thread {
         waits
     }
 
-    /// Calls `body`, which looks at objects without a scope: no compiled code runs on this thread meanwhile.
+    /// Calls `body`, which reads objects without a scope: no compiled code runs on this thread meanwhile.
     pub(crate) fn as_in_scope<R>(&self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Mutator, bool);
         impl Drop for Back<'_> {
@@ -449,13 +462,14 @@ impl Thread {
         body()
     }
 
-    /// Bytes of stack that a routine may use beside the reserve.
+    /// Bytes of stack that a routine may use in addition to the reserve.
     pub fn stack_left(&self) -> usize {
         let local = 0u8;
         (&raw const local).addr().saturating_sub(self.stack_limit.get())
     }
 
-    /// Writes what the program prints. Collections continue meanwhile: the embedder's writer may wait for a thread that allocates.
+    /// Writes the program's output. Collections continue meanwhile: the embedder's writer may wait for a
+    /// thread that allocates.
     pub(crate) fn print(&self, bytes: &[u8]) {
         let Some(runtime) = self.runtime() else { return };
         // Programs print often, and a stay takes a lock that all threads share.
@@ -463,15 +477,16 @@ impl Thread {
         debug_assert!(done.is_ok(), "compiled code prints where no scope is in use");
     }
 
-    /// Does something during which collections continue without this thread, whose roots stay as they are, and code that is retired and that no
-    /// frame of this thread lies in does not wait for it. It may enter the heap and run compiled code again. An error inside a scope, whose borrowed references no root keeps: it has
-    /// [`Scope::blocking`](crate::heap::Scope::blocking).
+    /// Calls `body` without blocking collections, which keep this thread's roots; code retired meanwhile does
+    /// not wait for this thread unless it has a frame on the stack. `body` may enter the heap and run
+    /// compiled code again. An error inside a scope, whose borrowed references no root keeps alive: use
+    /// [`Scope::blocking`](crate::heap::Scope::blocking) there.
     pub fn blocking<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         let _stay = self.mutator.stay();
         self.paused(body)
     }
 
-    /// As [`Thread::blocking`], but code that is retired waits for this thread.
+    /// Like [`Thread::blocking`], but retired code waits for this thread.
     fn paused<R>(&self, body: impl FnOnce() -> R) -> Result<R, EnterError> {
         struct Back<'a>(&'a Thread, &'a Heap, Paused);
         impl Drop for Back<'_> {
@@ -500,13 +515,14 @@ impl Thread {
             })
         });
         if thrown.is_none() {
-            // A scope is in use on this thread, whose references no root would keep while objects are made.
+            // A scope is in use on this thread, whose references no root would keep alive while objects are
+            // made.
             self.throw(ExceptionKind::CompileError, Detail::None);
         }
     }
 
-    /// As [`Thread::throw_refusal`], for a text that becomes a constant of the runtime: one for each text, however often it is thrown. It needs no
-    /// heap, and is no safepoint.
+    /// Like [`Thread::throw_refusal`], for a text that becomes a constant of the runtime: one per text,
+    /// however often it is thrown. It needs no heap, and is not a safepoint.
     pub fn throw_constant_refusal(&self, text: &str) {
         let text = self.runtime().map(|runtime| Detail::Message(runtime.string(text.as_bytes())));
         self.throw(ExceptionKind::CompileError, text.unwrap_or(Detail::None));
@@ -534,7 +550,7 @@ impl Thread {
         self.mutator.exceptions.push(pending);
     }
 
-    /// Throws the exception that is being handled again.
+    /// Rethrows the exception being handled.
     pub(crate) fn rethrow(&self) {
         let again = self.mutator.exceptions.last();
         let place = self.exception_depth();
@@ -558,7 +574,7 @@ impl Thread {
         self.carried.taken_off(depth);
     }
 
-    /// Of the exceptions above `depth` the last one stays; `false` if there is none.
+    /// Drops the exceptions above `depth` except the last; `false` if there is none.
     pub(crate) fn keep_last_exception(&self, depth: usize) -> bool {
         let count = self.exception_depth();
         if count <= depth {
@@ -570,19 +586,19 @@ impl Thread {
         true
     }
 
-    /// Whether there is as much stack left as compiled code demands.
+    /// Whether enough stack is left for compiled code.
     pub(crate) fn has_stack(&self) -> bool {
         let here = 0u8;
         (&raw const here).addr() >= self.stack_limit.get()
     }
 
-    /// The world that calls are made in; the newest one outside of all worlds.
+    /// The world of calls; the newest one outside all worlds.
     pub fn world(&self) -> u64 {
         self.dispatch.world()
     }
 
-    /// Enters the newest world of a program's methods, for the call that follows. A thread that runs code of the same program stays
-    /// in the world that it is in.
+    /// Enters the newest world of a program's methods, for the following call. A thread that runs code of the
+    /// same program stays in its current world.
     #[inline(always)]
     pub fn enter_world(&self, methods: &MethodTable) -> InWorld<'_> {
         self.dispatch.enter(methods, self.handler.get().is_null())
@@ -593,34 +609,35 @@ impl Thread {
         self.dispatch.latest()
     }
 
-    /// Enters a world of the methods in use until the result is dropped, as `invoke_in_world` does for a call; the newest one if it is not there yet. The
-    /// thread is pinned. Versions of functions that no thread has been in for a while may be gone: then the oldest that is there serves.
+    /// Enters a world of the methods in use until the result is dropped, as `invoke_in_world` does for a
+    /// call; the newest one if it does not exist yet. The thread is pinned. Versions of functions that no
+    /// thread has used for a while may have been freed: then the oldest existing one is used.
     pub fn enter_world_of(&self, world: u64) -> InWorld<'_> {
         self.dispatch.at(world)
     }
 
-    /// Stays in the world of compiled code, or enters the newest one of a program's methods if none runs on this thread, or one that
-    /// has none because it calls nothing that would be looked for.
+    /// Stays in the world of compiled code, or enters the newest one of a program's methods if none runs on
+    /// this thread, or if the running code has no world because it makes no dynamic calls.
     pub(crate) fn stay_or_enter_world(&self, methods: &MethodTable) -> Option<InWorld<'_>> {
         let stays = self.is_inside() && self.dispatch.is_in_world();
         (!stays).then(|| self.enter_world(methods))
     }
 
-    /// Where calls of this thread go.
+    /// The thread's state for dynamic dispatch.
     pub(crate) fn dispatch(&self) -> &Dispatch {
         &self.dispatch
     }
 
-    /// Answers to `isa` that this thread remembers.
+    /// This thread's cache of `isa` results.
     pub(crate) fn isa_cache(&self) -> &IsaCache {
         &self.isa
     }
 
-    /// The body of `brolga_safepoint`: whether an exception is pending afterwards.
+    /// The body of `brolga_safepoint`: returns whether an exception is pending afterwards.
     pub(crate) fn safepoint(&self) -> bool {
         let asked = self.poll.load(Ordering::Relaxed); // T5
         if asked & POLL_PAUSE != 0 {
-            // First: later requests are served below.
+            // First: later requests are handled below.
             self.pause();
         }
         let answered = POLL_INTERRUPT | POLL_REPORT | POLL_WORK;
@@ -632,7 +649,7 @@ impl Thread {
             self.report_frames();
         }
         if wanted & POLL_COLLECT != 0
-            // Code without objects runs outside of the heap, which does not wait for it.
+            // Code without objects runs outside the heap, which does not wait for it.
             && self.mutator.depth.get() > 0
             && let Some(runtime) = self.runtime()
         {
@@ -651,14 +668,15 @@ impl Thread {
         wanted & POLL_INTERRUPT != 0
     }
 
-    /// Does `work` at the next safepoint of compiled code on this thread, outside of the heap: for routines that are none themselves and
-    /// have to call code of the embedder. Work that is left when the thread ends is dropped.
+    /// Runs `work` at the next safepoint of compiled code on this thread, outside the heap: for routines that
+    /// are not safepoints themselves but have to call the embedder's code. Work that is left when the thread
+    /// ends is dropped.
     pub fn at_safepoint(&self, work: impl FnOnce() + Send + 'static) {
         self.work.borrow_mut().push(Box::new(work));
         self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
     }
 
-    /// Compiled code on this thread pauses from now on at each request, until its next turn.
+    /// Makes compiled code on this thread pause at each request from now on, until its next turn.
     pub(crate) fn pause_by(&self, turn: Option<Arc<Turn>>) {
         self.poll.fetch_and(!POLL_PAUSE, Ordering::Relaxed); // T5
         let before = self.turn.replace(turn);
@@ -667,7 +685,7 @@ impl Thread {
 
     #[cold]
     fn pause(&self) {
-        // References of a scope are not kept meanwhile: the next safepoint outside of it pauses.
+        // References of a scope would not be kept alive meanwhile: the next safepoint outside it pauses.
         if self.in_scope() {
             return;
         }
@@ -679,12 +697,12 @@ impl Thread {
         }
     }
 
-    /// A limited call begins.
+    /// Begins a limited call.
     pub(crate) fn enter_limits(&self, frame: Arc<EndFrame>) {
         self.limits.borrow_mut().push(frame);
     }
 
-    /// A limited call is over; it can no longer be ended.
+    /// Ends a limited call; it can no longer be interrupted by its limits.
     pub(crate) fn leave_limits(&self, frame: &Arc<EndFrame>) {
         let mut limits = self.limits.borrow_mut();
         limits.retain(|other| !Arc::ptr_eq(other, frame));
@@ -694,12 +712,12 @@ impl Thread {
         }
     }
 
-    /// Looks at the limited calls under way, the outermost first.
+    /// Passes the limited calls under way to `look`, outermost first.
     pub(crate) fn with_limits<R>(&self, look: impl FnOnce(&[Arc<EndFrame>]) -> R) -> R {
         look(&self.limits.borrow())
     }
 
-    /// The innermost limited call that `is_meant` accepts ends for this reason.
+    /// Ends the innermost limited call that satisfies `is_meant`, for this reason.
     fn end_limited(&self, why: Ended, is_meant: impl Fn(&EndFrame) -> bool) {
         let frame = self.limits.borrow().iter().rev().find(|frame| is_meant(frame)).cloned();
         if let Some(frame) = frame {
@@ -707,24 +725,24 @@ impl Thread {
         }
     }
 
-    /// Whether compiled code ends at its next poll.
+    /// Whether compiled code will end at its next poll.
     pub(crate) fn is_ending(&self) -> bool {
         self.poll.load(Ordering::Relaxed) & POLL_END != 0 // T3
     }
 
     fn do_work(&self) {
         if self.in_scope() {
-            // References of the scope are not kept: the next safepoint outside of it does the work.
+            // References of the scope would not be kept alive: the next safepoint outside it does the work.
             self.poll.fetch_or(POLL_WORK, Ordering::Relaxed); // T5
             return;
         }
         for work in self.work.take() {
-            // A panic of the embedder's code concerns its work alone.
+            // A panic of the embedder's code affects only its own work.
             let _done = self.blocking(|| fenced(work));
         }
     }
 
-    /// Lets go of retired code that no frame of this thread lies in.
+    /// Releases retired code without frames on this thread's stack.
     fn report_frames(&self) {
         self.report();
         if let Some(runtime) = self.runtime() {
@@ -738,7 +756,8 @@ impl Thread {
         self.mutator.participant.report(|code| may_hold(code, &returns, worlds));
     }
 
-    /// Lets go of retired code that no frame of this thread lies in, if so much waits for it, and was held when it did so last.
+    /// Releases retired code without frames on this thread's stack, if `is_due` for the amount that waits and
+    /// the amount that the last report held.
     pub(crate) fn report_if(&self, is_due: impl FnOnce(usize, usize) -> bool) {
         let (awaited, held) = self.mutator.participant.awaited();
         if is_due(awaited, held) {
@@ -746,10 +765,11 @@ impl Thread {
         }
     }
 
-    /// The frames of compiled code on the stack of this thread, which is the running one, innermost first.
+    /// The frames of compiled code on the stack of this thread, which must be the running one, innermost
+    /// first.
     pub fn frames(&self) -> Frames<'_> {
-        // SAFETY: a `Thread` is seen by its own operating-system thread only, which runs this and so no compiled code. The
-        // thread outlives the frames above this call, and a reference to it from further below does not.
+        // SAFETY: a `Thread` is used only by its own operating-system thread, which runs this and so no
+        // compiled code. The thread outlives the callers' frames, and no callee keeps a reference to it.
         unsafe { self.mutator.frames() }
     }
 
@@ -758,14 +778,15 @@ impl Thread {
         &self.mutator
     }
 
-    /// Whether a scope is in use on this thread and not lent for a call: objects that it does not keep may be in use.
+    /// Whether a scope is in use on this thread and not lent for a call: objects that it does not keep alive
+    /// may be in use.
     #[inline]
     pub fn in_scope(&self) -> bool {
         self.mutator.in_scope.get()
     }
 
-    /// Enters the heap of the thread's runtime: from now on collections wait for this thread at safepoints. Compiled code
-    /// that touches objects runs inside such an entry.
+    /// Enters the heap of the thread's runtime: from now on collections wait for this thread at safepoints.
+    /// Compiled code that accesses objects runs inside such an entry.
     #[inline(always)]
     pub fn enter_heap<'t>(&'t self, runtime: &'t Arc<Runtime>) -> Result<HeapEntry<'t>, EnterError> {
         match std::ptr::eq(self.runtime.as_ptr(), Arc::as_ptr(runtime)) {
@@ -774,13 +795,14 @@ impl Thread {
         }
     }
 
-    /// As [`Thread::enter_heap`], where the runtime is known to be the thread's.
+    /// Like [`Thread::enter_heap`], when the runtime is known to be the thread's.
     #[inline(always)]
     pub(crate) fn enter_own_heap<'t>(&'t self, runtime: &'t Runtime) -> HeapEntry<'t> {
         debug_assert!(std::ptr::eq(self.runtime.as_ptr(), runtime));
         let heap = runtime.heap();
-        // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move. It is on that list until its runtime is gone,
-        // and the heap with it, or until its operating-system thread ends, which unregisters it first.
+        // SAFETY: a thread of the list `ATTACHED` is in an `Arc`, so it does not move. It is on that list
+        // until its runtime is gone, and the heap with it, or until its operating-system thread ends, which
+        // unregisters it first.
         unsafe { heap.enter(&self.mutator, &self.poll) };
         let inside = self.mutator.inside.replace(true);
         let left = self.mutator.left.borrow().len();

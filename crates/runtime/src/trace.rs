@@ -1,21 +1,21 @@
 //! Stack traces: where compiled code was when it threw.
 //!
 //! ```text
-//!   throw routine ──► Thread::push ── frames of compiled code ──► return addresses, beside the exception on the thread's stack
+//!   throw routine ──► Thread::push ── frames of compiled code ──► return addresses, stored with the exception on the thread's stack
 //!   exception arrives in Rust ── Symbolizers of the runtime ──► Exception::trace: functions and lines, the innermost first
 //! ```
 //!
-//! A throw records only the addresses, by the chain of frame pointers; names are looked up when the exception leaves compiled
-//! code, while that code still exists. An exception that is thrown again keeps its trace.
+//! A throw records only the addresses, by the chain of frame pointers; names are looked up when the exception
+//! leaves compiled code, while that code still exists. A rethrown exception keeps its trace.
 //!
 //! | [`Traces`] | throws with the cost of a trace                                                     |
 //! |------------|-------------------------------------------------------------------------------------|
 //! | `Off`      | none                                                                                |
 //! | `Leaving`  | those without a handler in compiled code, which leave it                              |
-//! | `All`      | all, so that the trace of an exception that is caught and thrown again has its origin |
+//! | `All`      | all, so that a caught and rethrown exception keeps the trace of its origin            |
 //!
-//! Cost: a comparison for each throw; where a trace is taken, about 3 ns a frame, and 0.1 µs a frame for names.
-//! Frames beyond [`MAX_FRAMES`] are left out.
+//! Cost: a comparison for each throw; for a recorded trace, about 3 ns per frame, and 0.1 µs per frame for
+//! names. Frames beyond [`MAX_FRAMES`] are omitted.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub const MAX_FRAMES: usize = 64;
 pub enum Traces {
     /// None.
     Off,
-    /// Those that leave compiled code at once.
+    /// Exceptions that leave compiled code without a handler.
     #[default]
     Leaving,
     /// All.
@@ -47,9 +47,9 @@ pub struct StackFrame {
     pub address: usize,
     /// The function; `None` for code without a symbolizer.
     pub function: Option<String>,
-    /// The line of the source, where it is known.
+    /// The source line, if known.
     pub line: Option<u32>,
-    /// The column, where it is known.
+    /// The column, if known.
     pub column: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ impl std::fmt::Display for StackFrame {
     }
 }
 
-/// Knows what lies at addresses of compiled code.
+/// Maps addresses of compiled code to functions.
 pub trait Symbolizer: Send + Sync {
     /// The function at an address, and the place in its source.
     fn locate(&self, address: usize) -> Option<(String, LineColumn)>;
@@ -86,7 +86,7 @@ impl Symbolizers {
         known.push(symbolizer);
     }
 
-    /// The frames that return addresses stand for.
+    /// The frames for return addresses.
     pub(crate) fn frames(&self, return_addresses: &[usize]) -> Arc<[StackFrame]> {
         if return_addresses.is_empty() {
             return Arc::default();
@@ -111,10 +111,11 @@ pub(crate) struct TraceStack {
     traces: RefCell<TakenTraces>,
 }
 
-/// Traces, one behind the other. Nothing is allocated once there was as much.
+/// The traces, consecutively. Allocates only when it outgrows its largest size so far.
 #[derive(Default)]
 struct TakenTraces {
-    /// The place on the stack of exceptions, ascending, and where the addresses begin; not every exception has a trace.
+    /// The index on the stack of exceptions, ascending, and where the addresses begin; not every exception
+    /// has a trace.
     starts: Vec<(usize, usize)>,
     addresses: Vec<usize>,
 }
@@ -134,7 +135,7 @@ impl TakenTraces {
 }
 
 impl TraceStack {
-    /// The exception that is put at `place` was thrown with these frames on the stack.
+    /// Records the frames of the exception pushed at `place`.
     pub(crate) fn take(&self, place: usize, frames: Frames<'_>) {
         let traces = &mut *self.traces.borrow_mut();
         traces.pop(place);
@@ -142,7 +143,7 @@ impl TraceStack {
         traces.addresses.extend(frames.take(MAX_FRAMES).map(|frame| frame.return_address));
     }
 
-    /// The exception at `place` is the one at `from`, thrown again. The traces at `place` and above are dropped.
+    /// The exception at `place` is the one at `from`, rethrown. The traces at `place` and above are dropped.
     pub(crate) fn again(&self, from: usize, place: usize) {
         let traces = &mut *self.traces.borrow_mut();
         let trace = traces.addresses[traces.range(from)].to_vec();
@@ -153,12 +154,12 @@ impl TraceStack {
         }
     }
 
-    /// The exceptions from `depth` on are gone.
+    /// Drops the traces of exceptions from `depth` on.
     pub(crate) fn pop(&self, depth: usize) {
         self.traces.borrow_mut().pop(depth);
     }
 
-    /// The return addresses of the exception at `place`, written to `room`; none if they were not taken.
+    /// The return addresses of the exception at `place`, written to `room`; empty if they were not recorded.
     pub(crate) fn get<'r>(&self, place: usize, room: &'r mut [usize; MAX_FRAMES]) -> &'r [usize] {
         let traces = self.traces.borrow();
         let trace = &traces.addresses[traces.range(place)];
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!((get(0), get(1), get(2)), (vec![1], vec![], vec![3, 4]));
         stack.again(2, 3);
         assert_eq!(get(3), [3, 4]);
-        // The exception that was thrown again takes the place of those it went over.
+        // The rethrown exception replaces those that it skipped.
         stack.again(3, 1);
         assert_eq!((get(0), get(1), get(2)), (vec![1], vec![3, 4], vec![]));
         stack.pop(1);

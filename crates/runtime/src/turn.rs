@@ -1,4 +1,4 @@
-//! Whose turn it is: the host's thread that polls a call, or the thread that the call runs on.
+//! Whose turn it is: the host thread that polls a call, or the thread that the call runs on.
 //!
 //! ```text
 //!   polling thread                      thread of the guest
@@ -6,25 +6,25 @@
 //!     waits one slice                        │
 //!     asks ─────────────────────────────────►│ next poll: pause ── Playing ─► Ready, waits
 //!     waits one more slice                   │
-//!   ◄── Played::Paused ──────────────────────┘           Played::Running, where there was no poll in time: it wakes the task
-//!   abandon ── is_abandoned ───────────► pause returns, and returns at once from now on           when it pauses or is over
+//!   ◄── Played::Paused ──────────────────────┘           Played::Running, if there was no poll in time: it wakes the task
+//!   abandon ── is_abandoned ───────────► pause returns, immediately from now on           when it pauses or is over
 //! ```
 //!
-//! One lock guards everything except the two calls that lead out: `ask` sets a bit of the guest's thread, and a waker is the embedder's code, which is
-//! called without the lock.
+//! One lock guards everything except the two outgoing calls: `ask` sets a bit of the guest's thread, and a
+//! waker is the embedder's code, which is called without the lock.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// How far a guest is.
+/// The state of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
-    /// It waits for its turn.
+    /// Waiting for its turn.
     Ready,
-    /// It runs.
+    /// Running.
     Playing,
-    /// It has come to its end.
+    /// Finished.
     Over,
 }
 
@@ -33,9 +33,10 @@ enum At {
 pub(crate) enum Played {
     /// The guest waits for its next turn.
     Paused,
-    /// It did not come to a poll in time and runs on. The waker that was given is woken when it pauses or is over.
+    /// It did not reach a poll in time and is still running. The given waker is woken when it pauses or
+    /// finishes.
     Running,
-    /// It has come to its end.
+    /// It has finished.
     Over,
 }
 
@@ -51,12 +52,12 @@ struct State {
     is_abandoned: bool,
     /// Whether a pause of the guest is requested.
     is_asked: bool,
-    /// Asks the thread that the guest runs on, while there is one.
+    /// Sends the request to the guest's thread, while there is one.
     ask: Option<Ask>,
     waker: Option<Waker>,
 }
 
-/// Makes a guest pause at its next poll.
+/// Requests that a guest pause at its next poll.
 type Ask = Box<dyn Fn() + Send>;
 
 impl Turn {
@@ -70,7 +71,7 @@ impl Turn {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the guest its turn, for a slice of time and as long again as it may take to its next poll.
+    /// Lets the guest run for a slice of time, then waits as long again for its next poll.
     pub(crate) fn play(&self, slice: Duration, waker: &Waker) -> Played {
         let mut state = self.lock();
         if state.at == At::Ready {
@@ -84,7 +85,7 @@ impl Turn {
                     ask();
                 }
             }
-            // A time that no clock shows is no limit.
+            // A time beyond the clock's range sets no limit.
             let until = Instant::now().checked_add(slice);
             while state.at == At::Playing {
                 let left = until.map_or(slice, |until| until.saturating_duration_since(Instant::now()));
@@ -99,7 +100,7 @@ impl Turn {
             At::Ready => Played::Paused,
             At::Over => Played::Over,
             At::Playing => {
-                // One that was there may be replaced: the last one counts.
+                // An earlier waker is replaced: the last one counts.
                 let before = state.waker.replace(waker.clone());
                 drop(state);
                 drop(before);
@@ -120,7 +121,7 @@ impl Turn {
 
     // ----- the guest's side -----
 
-    /// The guest has a thread, which `ask` asks to pause.
+    /// The guest has a thread, on which `ask` requests a pause.
     pub(crate) fn begin(&self, ask: impl Fn() + Send + 'static) {
         let mut state = self.lock();
         if state.is_asked {
@@ -134,7 +135,7 @@ impl Turn {
         drop(self.wait(self.lock()));
     }
 
-    /// The guest waits for its next turn.
+    /// Waits for the guest's next turn.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         if state.is_abandoned {
@@ -158,7 +159,7 @@ impl Turn {
         state
     }
 
-    /// The guest has come to its end; its thread receives no requests from now on.
+    /// The guest has finished; its thread receives no further requests.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         let (ask, waker) = (state.ask.take(), state.waker.take());

@@ -1,17 +1,17 @@
 //! The end of limited calls: its reasons, and the thread that watches the clock.
 //!
 //! ```text
-//!   Watch ── sleeps up to the first deadline ──► EndFrame::end ── writes why ──► sets the end bit of the thread's poll word (`limits.rs`)
+//!   Watch ── sleeps up to the first deadline ──► EndFrame::end ── writes the reason ──► sets the end bit of the thread's poll word (`limits.rs`)
 //!                                                                        └──► wakes the thread if it waits for others
 //! ```
 //!
-//! A runtime has one such thread, from its first deadline on, until it is gone.
+//! A runtime has one such thread, from its first deadline until the runtime is gone.
 //!
 //! **Orderings.**
 //!
 //! | row | operation               | order   | pairs with | without it                                                       |
 //! |-----|-------------------------|---------|------------|------------------------------------------------------------------|
-//! | E1  | end: write the reason   | AcqRel  | E2         | the thread sees the bit, and of the call that it has not ended   |
+//! | E1  | end: write the reason   | AcqRel  | E2         | the thread sees the bit, but the call appears not to have ended  |
 //! | E2  | read the reason         | Acquire | E1         | as E1                                                            |
 
 use std::collections::BTreeMap;
@@ -41,9 +41,9 @@ pub(crate) struct EndFrame {
     /// 0: it has not ended.
     why: AtomicU8,
     has_fuel: bool,
-    /// Which one of its runtime, from 1. A call within another one has a greater number.
+    /// Its number in its runtime, from 1. A nested call has a greater number.
     number: u64,
-    /// The wakers of waits of the thread, each with a number.
+    /// The wakers of the thread's waits, each with a number.
     wakers: Mutex<Vec<(u64, Waker)>>,
 }
 
@@ -64,12 +64,13 @@ impl Drop for WokenAtEnd {
 }
 
 impl EndFrame {
-    /// One that has not ended, of the thread that `stop` stops. Whether it limits fuel.
+    /// A call that has not ended, on the thread that `stop` stops. `has_fuel`: whether it limits fuel.
     pub(crate) fn new(number: u64, has_fuel: bool, stop: impl Fn() + Send + Sync + 'static) -> EndFrame {
         EndFrame { stop: Box::new(stop), why: AtomicU8::new(0), has_fuel, number, wakers: Mutex::default() }
     }
 
-    /// Ends the call, for this reason if it has none yet. The reason is written before the thread is notified.
+    /// Ends the call for this reason, unless it has one already. The reason is written before the thread is
+    /// notified.
     pub(crate) fn end(&self, why: Ended) {
         let why = match why {
             Ended::Deadline => 1,
@@ -103,7 +104,6 @@ impl EndFrame {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its number.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -139,7 +139,7 @@ struct Watched {
 
 #[derive(Default)]
 struct WatchState {
-    /// By time, and a number that keeps equal times apart.
+    /// By time, and a number that distinguishes equal times.
     due: BTreeMap<(Instant, u64), Arc<EndFrame>>,
     next: u64,
     /// The number of the last limited call.
@@ -153,7 +153,7 @@ impl Watched {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what is due, until the runtime is gone.
+    /// Ends due calls, until the runtime is gone.
     fn watch(&self) {
         let mut state = self.lock();
         while !state.is_over {
@@ -175,7 +175,8 @@ impl Watched {
 }
 
 impl Watch {
-    /// Ends a call at a time, unless the result is taken back before. Nothing if the system gives no thread.
+    /// Ends a call at a time, unless the result is taken back before. `None` if the system cannot create a
+    /// thread.
     pub(crate) fn add(&self, at: Instant, frame: &Arc<EndFrame>) -> Option<(Instant, u64)> {
         let mut state = self.shared.lock();
         if !state.is_running {

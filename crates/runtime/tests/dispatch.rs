@@ -1,4 +1,5 @@
-//! Calls of objects: the run time's own operations agree with the interpreter, and methods are chosen as in Julia.
+//! Calls of objects: the run time's operations agree with the interpreter, and methods are chosen as in
+//! Julia.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -30,7 +31,7 @@ fn interp(module: &Module) -> Interp<'_> {
 /// Callee and arguments of a call, in an interpreter.
 fn operands(interp: &mut Interp<'_>, module: &Module, text: &str) -> (Val, Vec<Val>) {
     let read = |text: &str| read_call(&SourceFile::new("call", text).unwrap(), module).ok();
-    // Text knows functions that a program declares and a few others; the rest is made here.
+    // Text can name functions that a program declares and a few others; the rest is made here.
     let (name, rest) = text.split_once('(').unwrap();
     let call = read(text).or_else(|| read(&format!("tuple({rest}")));
     let call = call.unwrap_or_else(|| panic!("cannot read {text}"));
@@ -40,7 +41,8 @@ fn operands(interp: &mut Interp<'_>, module: &Module, text: &str) -> (Val, Vec<V
     (callee, args)
 }
 
-/// The result or exception of a call, as text, by the interpreter and by the run time. Objects are copied there and back.
+/// The result or exception of a call, as text, by the interpreter and by the run time. Objects are copied in
+/// and out.
 fn both(runtime: &Arc<Runtime>, module: &Module, text: &str) -> (String, String) {
     let mut one = interp(module);
     let (callee, args) = operands(&mut one, module, text);
@@ -295,7 +297,7 @@ fn a_list_of_many_immutable_values_is_copied_without_recursion() {
         .unwrap();
 }
 
-/// Methods of `f` that give their number.
+/// Methods of `f` that return their number.
 fn numbered(runtime: &Runtime, cx: &Arc<Context>, rows: &[(&[Type], Option<Type>)]) -> Methods {
     let function = cx.types.function(cx.names.intern("f"));
     let rows = rows.iter().enumerate().map(|(number, (args, rest))| MethodRow {
@@ -316,7 +318,7 @@ fn call_f(runtime: &Arc<Runtime>, cx: &Arc<Context>, args: &[f64]) -> Result<i64
         .enter(|scope| {
             let f = runtime.heap().type_object(cx, f).unwrap();
             let f = scope.instance(&f).unwrap();
-            // Whole numbers are passed as `Int64`.
+            // Integers are passed as `Int64`.
             let args: Vec<Root<'_, '_>> = args
                 .iter()
                 .map(|&x| match x.fract() == 0.0 {
@@ -451,7 +453,7 @@ fn a_panic_of_the_host_is_an_exception() {
         statics: brolga_ir::types::Statics::default(),
         name: "f(Any)".into(),
         entry: MethodEntry::host(move |scope, all| {
-            // An exception that the panic overtakes is forgotten.
+            // An exception overtaken by the panic is dropped.
             let _ = scope.throw(all[1].get(scope));
             let calls = std::mem::replace(&mut *count.lock().unwrap(), 1);
             assert!(calls > 0, "not yet");
@@ -490,8 +492,8 @@ fn a_chain_of_builtins_that_call_uses_no_stack() {
     assert_eq!(refused, Ok(Err(CallError::OtherRuntime)));
 }
 
-/// The work of one thread: it makes objects, calls methods and operators on them, throws some, catches them, and lets others
-/// collect. The sum of what it has computed.
+/// The work of one thread: it makes objects, calls methods and operators on them, throws some, catches them,
+/// and lets others collect. Returns the sum of its results.
 fn call_and_throw(runtime: &Arc<Runtime>, cx: &Arc<Context>, rounds: i64) -> i64 {
     let function = |name: &str| {
         let ty = cx.types.function(cx.names.intern(name));
@@ -539,7 +541,7 @@ fn threads_call_and_throw_while_others_collect() {
         rest: None,
         statics: brolga_ir::types::Statics::default(),
         name: "f(Any)".into(),
-        // Every third pair is thrown, the others give their first element.
+        // Every third pair is thrown, the others return their first element.
         entry: MethodEntry::host(|scope, all| {
             let first = scope.load_field(all[1], 0)?.unwrap();
             let number = first.get(scope).unboxed::<i64>().unwrap();
@@ -559,7 +561,7 @@ fn threads_call_and_throw_while_others_collect() {
     assert!(runtime.heap().stats().minor_collections + runtime.heap().stats().full_collections > 10);
 }
 
-/// A runtime with one function `f` of the host.
+/// A runtime with one host function `f`.
 fn with_host_f(
     body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
     + Send
@@ -575,7 +577,7 @@ fn with_host_f(
 
 #[test]
 fn a_function_of_the_host_leaves_no_exception_behind_and_throws_none_of_others() {
-    // It goes past two exceptions. Nothing of them is left.
+    // It propagates past two exceptions, and neither of them remains.
     let (runtime, cx, _methods) = with_host_f(|scope, all| {
         let _ = (scope.throw_error("one"), scope.throw_error("two"));
         Ok(all[1])
@@ -583,7 +585,7 @@ fn a_function_of_the_host_leaves_no_exception_behind_and_throws_none_of_others()
     assert_eq!(call_f(&runtime, &cx, &[3.0]), Ok(3));
     assert!(with_attached(&runtime, |thread| thread.enter().outer_exceptions()).unwrap() == 0);
 
-    // It keeps a `Raised` and gives it back in a later call, beside which nothing is pending.
+    // It keeps a `Raised` and returns it in a later call, in which nothing is pending.
     let kept = Mutex::new(None);
     let (runtime, cx, _methods) = with_host_f(move |scope, all| {
         let mut kept = kept.lock().unwrap();
@@ -597,9 +599,9 @@ fn a_function_of_the_host_leaves_no_exception_behind_and_throws_none_of_others()
     });
     assert_eq!(call_f(&runtime, &cx, &[4.0]), Ok(4));
     let stale = call_f(&runtime, &cx, &[4.0]);
-    assert_eq!(stale, Err("a function of the host gave back an exception that it did not raise".into()));
+    assert_eq!(stale, Err("a host function returned an exception that it did not raise".into()));
 
-    // Of several it throws the last; the depth is as before.
+    // If the host raises several, the last one is thrown; the depth is restored.
     let (runtime, cx, _methods) = with_host_f(|scope, _| {
         let _ = scope.throw_error("one");
         Err(scope.throw_error("two"))
@@ -646,7 +648,7 @@ fn a_wrong_size_of_an_array_is_refused() {
                 let (name, extents) = (scope.symbol("size"), scope.tuple(&extents).unwrap());
                 let before = array.get(scope).length().unwrap();
                 let thrown = runtime.call(scope, setfield, &[array, name, extents]).unwrap_err();
-                assert!(thrown.to_string().contains("no more elements than lie behind its ref"), "{thrown}");
+                assert!(thrown.to_string().contains("no more elements than its ref can reach"), "{thrown}");
                 let text = scope.show(array.get(scope));
                 assert!(text.len() < 100, "{text}");
                 assert_eq!(array.get(scope).length().unwrap(), before);
@@ -670,7 +672,8 @@ fn a_field_of_a_raised_exception_is_of_its_type() {
     assert_eq!(found, expected);
 }
 
-/// Four threads change one object's atomic fields by builtins alone: no change is lost, and none is seen half done.
+/// Four threads change one object's atomic fields only by builtins: no change is lost, and none is seen half
+/// done.
 #[test]
 fn atomic_fields_change_in_one_step() {
     let text = "\

@@ -21,16 +21,16 @@ fn modes() -> Vec<HeapOptions> {
         modes.push(HeapOptions { stress: Stress::EverySafepoint, ..checked.clone() });
         modes.push(HeapOptions { stress: Stress::Every(7), ..checked });
     }
-    // Under Miri: adaptive, plain and with a collection now and then.
+    // Under Miri: adaptive, plain and with an occasional collection.
     if cfg!(miri) { modes.into_iter().skip(6).step_by(2).collect() } else { modes }
 }
 
-/// How much of something: less under Miri, which is some hundred times slower.
+/// A quantity: less under Miri, which is some hundred times slower.
 const fn scaled(full: usize, under_miri: usize) -> usize {
     if cfg!(miri) { under_miri } else { full }
 }
 
-/// A graph in the heap and the same one outside, changed in step.
+/// A graph in the heap and an identical one outside, changed in step.
 fn random_graph(options: HeapOptions, seed: u64, steps: usize) {
     let runtime = runtime(options.clone());
     let node = node(&runtime);
@@ -87,7 +87,7 @@ fn random_graph(options: HeapOptions, seed: u64, steps: usize) {
                 }
             }
             scope.collect();
-            // Everything that the model reaches is there, and nothing else.
+            // Everything reachable in the model exists, and nothing else.
             let mut seen = vec![false; fields.len()];
             let mut work: Vec<_> = roots.iter().map(|root| root.get(scope)).zip(held).collect();
             let mut count = 0;
@@ -133,7 +133,8 @@ fn stress_keeps_its_pace() {
         .unwrap();
 }
 
-/// The list is the worst case of minor collections: its dead old cells keep its young ones. They are stopped.
+/// The list is the worst case of minor collections: its dead old cells keep its young ones alive. They are
+/// abandoned.
 #[test]
 #[cfg_attr(miri, ignore = "a policy, which takes megabytes to show")]
 fn a_queue_is_collected_in_full() {
@@ -184,7 +185,7 @@ fn a_list_of_a_million_nodes_is_marked_without_recursion() {
             let list = scope.object(&node).unwrap();
             for id in 1..NODES as i64 {
                 scope.frame(|scope| {
-                    // One that dies at once.
+                    // One that dies immediately.
                     scope.object(&node).unwrap();
                     let new = scope.object(&node).unwrap();
                     new.get(scope).set_bits(0, id).unwrap();
@@ -255,7 +256,7 @@ fn the_limit_is_an_error_and_nothing_is_lost() {
                 }
             };
             assert!(matches!(error, ObjectError::OutOfMemory(_)), "{error}");
-            // 40 bytes a node, in blocks of 32 KiB.
+            // 40 bytes per node, in blocks of 32 KiB.
             assert!((100_000..105_000).contains(&count), "{count}");
             assert!(scope.array(&bytes, &[1 << 20]).is_err());
             assert!(scope.array(&bytes, &[usize::MAX]).is_err());
@@ -265,7 +266,7 @@ fn the_limit_is_an_error_and_nothing_is_lost() {
                 (at, length) = (next, length + 1);
             }
             assert_eq!(length, count);
-            // With all but one node gone, there is room again.
+            // With all nodes but one freed, there is room again.
             scope.set_root(list, at);
             assert!(scope.array(&bytes, &[1 << 20]).is_ok());
             assert!(scope.add_external(8 << 20).is_err());
@@ -290,7 +291,7 @@ fn objects_kept_for_a_finalizer_make_room_once_it_has_run() {
                     scope.finalizer(array.get(scope), visit);
                 });
             }
-            // One whose finalizer asks for another visit each time does not keep the request from ending.
+            // A finalizer that requests another visit each time does not prevent the request from ending.
             fn again<'f, 'h>(scope: &mut Scope<'f, 'h>, root: Root<'f, 'h>) {
                 scope.finalizer(root.get(scope), Finalizer::visit(again));
             }
@@ -484,7 +485,7 @@ fn weak_references_are_cleared_before_finalizers_run() {
                 let to_dead = scope.frame(|scope| {
                     let dead = scope.object(&node).unwrap();
                     let weak = scope.weak_ref(dead).unwrap();
-                    // Only the dead object reaches this reference; its finalizer must see it cleared.
+                    // Only the dead object refers to this reference; its finalizer must see it cleared.
                     scope.set_field(dead.get(scope), 1, Some(weak.get(scope))).unwrap();
                     let seen = seen.clone();
                     let visit = Finalizer::visit(move |scope, root| {
@@ -603,7 +604,7 @@ fn vectors_grow_and_shrink_at_both_ends() {
                     }
                     assert!(bits.element_bits::<i64>(model.len()).is_err());
                 }
-                // A deleted field is undefined when it comes back, and was not kept alive.
+                // A deleted field is undefined when it returns, and was not kept alive.
                 let length = model.len();
                 scope.delete(refs, End::Back, length).unwrap();
                 scope.collect();
@@ -653,7 +654,7 @@ fn types_and_handles_of_another_heap_are_refused() {
         assert!(matches!(scope.array(&any, &[1]), Err(ObjectError::OtherHeap { .. })));
         assert!(scope.get_persistent(&handle.0).is_none());
         assert!(scope.get_weak(&handle.1).is_none());
-        // Scopes of two heaps nest; two of one heap do not, except when the outer one is lent.
+        // Scopes of two heaps nest; two of one heap do not, unless the outer one is lent.
         assert!(one.enter(|_| ()).is_ok());
         assert_eq!(two.enter(|_| ()), Err(EnterError::InScope));
         assert_eq!(scope.call_out(|| two.enter(|scope| scope.collect())), Ok(()));
@@ -699,7 +700,7 @@ fn a_type_of_no_program_is_one_type_for_all_programs() {
     assert_ne!(address(&one, own[0]), address(&two, own[1]));
     let vectors = [one.types.vector(own[0]).unwrap(), two.types.vector(own[1]).unwrap()];
     assert_ne!(address(&one, vectors[0]), address(&two, vectors[1]));
-    // A function is known by module and name, so that dynamic calls find its methods in all programs.
+    // A function is identified by module and name, so dynamic calls find its methods in all programs.
     let functions = [&one, &two].map(|cx| (cx, cx.types.function(cx.names.intern("f"))));
     assert_eq!(address(functions[0].0, functions[0].1), address(functions[1].0, functions[1].1));
 }

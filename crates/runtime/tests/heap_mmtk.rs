@@ -1,6 +1,6 @@
-//! The heap by mmtk: every plan keeps the guarantees of the default heap, and moving loses nothing.
+//! The mmtk heap: every plan keeps the guarantees of the default heap, and moving loses nothing.
 //!
-//! mmtk allows one heap for each process, so this program runs itself once for each plan.
+//! mmtk allows one heap per process, so this program runs itself once for each plan.
 
 mod support;
 
@@ -50,7 +50,7 @@ fn run(plan: MmtkPlan) {
     }
     let runtime = start().expect("the first heap of the process");
     assert_eq!(start().err(), Some(MmtkError::Taken));
-    // Heaps of the default kind live beside it.
+    // Heaps of the default kind live next to it.
     lists(&support::runtime(HeapOptions::default()), 1_000);
     let moves = matches!(plan, MmtkPlan::Immix | MmtkPlan::SemiSpace);
     assert_eq!(runtime.heap().abi().moving, moves);
@@ -80,7 +80,7 @@ fn run(plan: MmtkPlan) {
     assert_eq!(start().err(), Some(MmtkError::Taken), "also when the first is gone");
 }
 
-/// Lists of which most die.
+/// Lists most of which die.
 fn lists(runtime: &Arc<Runtime>, length: i64) {
     let node = node(runtime);
     runtime
@@ -144,7 +144,7 @@ fn handles(runtime: &Arc<Runtime>) {
         .unwrap();
 }
 
-/// An object that is referred to twice is still one object.
+/// An object referred to twice is still one object.
 fn references_follow(runtime: &Arc<Runtime>) {
     let node = node(runtime);
     runtime
@@ -163,7 +163,7 @@ fn references_follow(runtime: &Arc<Runtime>) {
         .unwrap();
 }
 
-/// Arrays are where their elements are, and elements are whole.
+/// Arrays refer to their elements, and elements are intact.
 fn arrays(runtime: &Arc<Runtime>) {
     let (strings, bytes) = (vector(runtime, Type::ANY), vector(runtime, Type::UINT8));
     runtime
@@ -271,7 +271,7 @@ fn tree<'f, 'h>(scope: &mut Scope<'f, 'h>, node: &TypeRef, depth: u32) -> Root<'
     top
 }
 
-/// Threads that allocate while others collect, and one that comes and goes.
+/// Threads that allocate while others collect, and one that repeatedly attaches and ends.
 fn threads(runtime: &Arc<Runtime>) {
     let node = node(runtime);
     std::thread::scope(|threads| {
@@ -309,7 +309,7 @@ fn threads(runtime: &Arc<Runtime>) {
     });
 }
 
-/// Random stores and loads among a few objects, held against a model.
+/// Random stores and loads among a few objects, compared with a model.
 fn random_graph(runtime: &Arc<Runtime>, seed: u64, steps: usize) {
     let numbers = &mut Numbers(seed);
     let node = node(runtime);

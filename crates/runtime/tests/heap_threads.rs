@@ -1,4 +1,4 @@
-//! The heap under several threads: everything reachable stays, on whichever thread collections run.
+//! The heap with several threads: everything reachable stays, whichever thread runs the collections.
 
 mod support;
 
@@ -10,10 +10,10 @@ use brolga_runtime::heap::{Generations, HeapOptions, ObjectError, Root, Scope, S
 use support::{Numbers, node, runtime, vector};
 
 const THREADS: u64 = 4;
-/// Under Miri, which is some hundred times slower, a part of the rounds that is one in so many.
+/// Under Miri, which is some hundred times slower, the number of iterations is divided by this.
 const PART: usize = if cfg!(miri) { 100 } else { 1 };
 
-/// A binary tree of so many levels; every node below the top has the id 1.
+/// A binary tree with `depth` levels; every node below the top has the id 1.
 fn tree<'f, 'h>(scope: &mut Scope<'f, 'h>, node: &TypeRef, depth: u32) -> Result<Root<'f, 'h>, ObjectError> {
     let top = scope.object(node)?;
     let mut level = vec![top];
@@ -42,7 +42,7 @@ fn sum<'h>(scope: &Scope<'_, 'h>, top: Root<'_, 'h>) -> i64 {
     sum
 }
 
-/// The work of one thread: trees of its own, one of them kept for long.
+/// The work of one thread: its own trees, one of them kept for long.
 fn work(runtime: &std::sync::Arc<brolga_runtime::Runtime>, node: &TypeRef, seed: u64, rounds: usize) {
     let numbers = &mut Numbers(seed);
     runtime
@@ -120,7 +120,7 @@ fn references_pass_between_threads_through_a_shared_array() {
                         let new = scope.object(&node).unwrap();
                         new.get(scope).set_bits(0, step).unwrap();
                         let array = scope.get_persistent(&shared).unwrap();
-                        // The new node refers to one that some thread made, and takes the place of another.
+                        // The new node refers to one made by some thread, and replaces another.
                         let other = array.element(numbers.below(LENGTH)).unwrap();
                         if let Some(other) = other {
                             assert!((0..20_000).contains(&other.bits::<i64>(0).unwrap()));

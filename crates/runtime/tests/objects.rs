@@ -1,4 +1,4 @@
-//! Objects as values: types of them, equality, text, exceptions.
+//! Objects as values: their types, equality, text, exceptions.
 
 use std::sync::Arc;
 
@@ -209,7 +209,7 @@ fn a_thrown_object_arrives_with_its_text_and_stays_alive() {
                 let _ = scope.throw(object.get(scope));
             })
             .unwrap();
-        // It is a root while it is on its way.
+        // It is a root while in transit.
         runtime.enter(|scope| scope.collect()).unwrap();
         entered.take_exception()
     })

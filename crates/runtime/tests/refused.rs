@@ -99,7 +99,7 @@ fn stress_is_set_by_a_thread_that_a_collection_waits_for() {
             runtime
                 .enter(|scope| {
                     asks.send(()).unwrap();
-                    // The collection that the other thread begins waits for this one all the time.
+                    // The collection that the other thread begins waits for this one throughout.
                     std::thread::sleep(std::time::Duration::from_millis(50));
                     scope.heap().set_stress(Stress::EverySafepoint);
                     assert!(!collected.load(Ordering::Relaxed));

@@ -1,6 +1,6 @@
 //! The method of a call: the run time and the interpreter against Julia.
 //!
-//! Each method gives its number. A call without an applicable method, or without a most specific one, is a
+//! Each method returns its number. A call without an applicable method, or without a most specific one, is a
 //! `MethodError`.
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn both(runtime: &Arc<Runtime>, module: &Module, table: &MethodTable, call: &str
         .enter(|scope| {
             let callee = scope.copy_in(&mut interp, &callee).unwrap();
             let args: Vec<_> = args.iter().map(|arg| scope.copy_in(&mut interp, arg).unwrap()).collect();
-            // Twice: what is remembered is the same.
+            // Twice: the cached result is the same.
             let [first, second] = [(); 2].map(|()| {
                 let result = runtime.call_in(table, scope, callee, &args);
                 result.ok().map(|root| scope.show(root.get(scope)))
@@ -75,14 +75,14 @@ fn both(runtime: &Arc<Runtime>, module: &Module, table: &MethodTable, call: &str
     [expected, found]
 }
 
-/// The parameters of methods, and calls with the number of the method that each goes to.
+/// The parameters of methods, and calls with the number of the method that each reaches.
 type Case = (&'static [&'static str], &'static [(&'static str, Option<usize>)]);
 
 #[test]
 fn methods_are_chosen_as_julia_chooses_them() {
     const NONE: Option<usize> = None;
     let cases: &[Case] = &[
-        // Subtypes, the closest first, wherever they stand.
+        // Subtypes: the closest wins, in any order of definition.
         (
             &["x::Any", "x::Number", "x::Integer", "x::Int64", "x::Real"],
             &[
@@ -93,12 +93,12 @@ fn methods_are_chosen_as_julia_chooses_them() {
                 ("f()", NONE),
             ],
         ),
-        // In each place at once: neither is closer in both.
+        // In both positions at once: neither is closer in both.
         (
             &["x::Int64, y::Any", "x::Any, y::Int64"],
             &[("f(1, \"a\")", Some(0)), ("f(\"a\", 1)", Some(1)), ("f(1, 1)", NONE), ("f(:a, :b)", NONE)],
         ),
-        // A third one below both settles it; one below only one of them does not.
+        // A third method below both resolves it; one below only one of them does not.
         (
             &["x::Int64, y::Any", "x::Any, y::Int64", "x::Int64, y::Int64"],
             &[("f(1, 1)", Some(2)), ("f(1, 1.5)", Some(0))],
@@ -107,7 +107,7 @@ fn methods_are_chosen_as_julia_chooses_them() {
             &["x::Number, y::Any", "x::Any, y::Number", "x::Int64, y::Number"],
             &[("f(1, 1)", Some(2)), ("f(1.5, 1)", NONE)],
         ),
-        // Arguments that are collected: fewer is closer, and so are fixed ones.
+        // Collected arguments: fewer are closer, and fixed ones are closer still.
         (
             &["x::Any...", "x::Any", "x::Any, y::Any...", "x::Int64, y::Int64..."],
             &[
@@ -121,7 +121,7 @@ fn methods_are_chosen_as_julia_chooses_them() {
         ),
         (&["x::Int64, y::Any...", "x::Any, y::Int64"], &[("f(1, 1)", NONE), ("f(1, 1.5)", Some(0))]),
         (&["x::Int64...", "x::Number..."], &[("f(1, 2)", Some(0)), ("f(1, 2.0)", Some(1)), ("f()", Some(0))]),
-        // Unions are above their members, beside what has only some of them.
+        // Unions are above their members, and incomparable with types that share only some of them.
         (
             &["x::Union{Int64, Float64}", "x::Number", "x::Int64"],
             &[("f(1)", Some(2)), ("f(1.5)", Some(0)), ("f(0x01)", Some(1))],
@@ -150,7 +150,7 @@ fn methods_are_chosen_as_julia_chooses_them() {
             &["x::Shape", "x::Dot", "x::Two"],
             &[("f(Dot())", Some(1)), ("f(Two(1, 2))", Some(2)), ("f(1)", NONE)],
         ),
-        // The number of arguments comes first.
+        // The number of arguments decides first.
         (&["x::Any", "x::Any, y::Any"], &[("f(1)", Some(0)), ("f(1, 2)", Some(1)), ("f(1, 2, 3)", NONE)]),
     ];
     let runtime = Runtime::new(RuntimeOptions::default());

@@ -1,4 +1,5 @@
-//! Worlds: which methods calls see while methods are added and removed, and when code and functions are freed.
+//! Worlds: which methods calls see while methods are added and removed, and when code and functions are
+//! freed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ fn row(cx: &Arc<Context>, name: &str, entry: MethodEntry) -> MethodRow {
     MethodRow::new(function, vec![Type::ANY], name, entry)
 }
 
-/// A method that gives a number.
+/// A method that returns a number.
 fn giving(runtime: &Runtime, table: &MethodTable, cx: &Arc<Context>, name: &str, number: i64) -> Methods {
     let entry = MethodEntry::host(move |scope, _| Ok(scope.int(number).unwrap()));
     runtime.add_methods_to(table, cx, [row(cx, name, entry)]).unwrap()
@@ -53,7 +54,7 @@ fn programs_do_not_see_each_others_methods() {
         let found = [&one, &two, base].map(|table| call(&runtime, table, &cx, "g"));
         assert_eq!(found, [Some(3); 3]);
     }
-    // A program's own method counts, also when the other one came later.
+    // A program's own method wins, even if the other one was added later.
     let _f0 = giving(&runtime, base, &cx, "f", 4);
     assert_eq!([&one, &two, base].map(|table| call(&runtime, table, &cx, "f")), [Some(1), Some(2), Some(4)]);
     drop(f2);
@@ -74,7 +75,7 @@ fn each_change_makes_a_world() {
     assert_eq!(runtime.world(), first + 4);
 }
 
-/// The rows of a method that gives a number, and how often they were made.
+/// The rows of a method that returns a number, and how often they were made.
 fn counted(cx: &Arc<Context>, number: i64) -> (Arc<AtomicUsize>, impl Fn() -> NewMethods + use<>) {
     let (count, cx) = (Arc::new(AtomicUsize::new(0)), cx.clone());
     let made = count.clone();
@@ -104,7 +105,7 @@ fn the_first_methods_of_a_table_are_made_at_the_first_search() {
     drop(later);
     assert_eq!(call(&runtime, &table, &cx, "f"), None);
 
-    // Those that are dropped before are never made.
+    // Rows of a table dropped before are never made.
     let table = runtime.method_table();
     let (count, make) = counted(&cx, 1);
     drop(runtime.add_methods_later(&table, make).unwrap());
@@ -144,7 +145,7 @@ fn threads_that_search_at_once_find_the_first_methods() {
     }
 }
 
-/// Counts when it is dropped.
+/// Counts its drops.
 struct Dropped(Arc<AtomicUsize>);
 
 impl Drop for Dropped {
@@ -160,7 +161,7 @@ fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
     let table = runtime.method_table();
     let held = Arc::new(Mutex::new(None::<Methods>));
     let (own, dropped) = (held.clone(), Dropped(count.clone()));
-    // It takes itself out of its table while it runs.
+    // It removes itself from its table while it runs.
     let entry = MethodEntry::host(move |scope, _| {
         drop(own.lock().unwrap().take());
         Ok(scope.int(dropped.0.load(Ordering::SeqCst) as i64).unwrap())
@@ -170,7 +171,7 @@ fn a_removed_function_is_freed_when_no_thread_can_be_running_it() {
     assert_eq!((count.load(Ordering::SeqCst), runtime.retired()), (1, 0));
     assert_eq!(call(&runtime, &table, &cx, "f"), None);
 
-    // A thread that is inside holds up what is removed meanwhile, and what it finds is still what it found.
+    // A thread inside delays the freeing of what is removed meanwhile, and still finds it.
     let dropped = Dropped(count.clone());
     let entry = MethodEntry::host(move |scope, _| {
         Ok(scope.int(10 + dropped.0.load(Ordering::SeqCst) as i64).unwrap())
@@ -216,7 +217,7 @@ fn threads_call_while_others_define_again() {
         let defining = threads.spawn(|| {
             let mut current = first;
             for number in 1..=ROUNDS {
-                // The new one is there before the old one goes.
+                // The new one exists before the old one is removed.
                 let next = define(number);
                 drop(std::mem::replace(&mut current, next));
             }

@@ -1,8 +1,9 @@
 //! The shared library around an image.
 //!
-//! Addresses are offsets of the file. Five program headers: the readable, the executable and the writable part, the dynamic table, and the
-//! non-executable stack. Local symbols name the functions, for profilers, debuggers and disassemblers; the dynamic symbols are that of the header and
-//! those of a library for C (`exports.rs`).
+//! Addresses are offsets in the file. Five program headers: the readable, the executable and the writable
+//! part, the dynamic table, and the non-executable stack. Local symbols name the functions, for profilers,
+//! debuggers and disassemblers; the dynamic symbols are the header and, in a library for C, its entries and
+//! exports (`exports.rs`).
 
 use object::elf as e;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, Sym, Writer as Elf};
@@ -15,12 +16,12 @@ use super::tables::{self, TABLES, Writer};
 use super::{Compiled, ImageError, ImageParts, PAGE};
 
 const HEADER_SYMBOL: &[u8] = b"brolga_image";
-/// Bytes of an entry of the dynamic table, and of a relocation.
+/// The size in bytes of a dynamic table entry, and of a relocation.
 const DYNAMIC_BYTES: usize = 16;
 const RELA_BYTES: usize = 24;
 const TABLE_ALIGN: usize = 16;
 
-/// A section of the file: its name, type, flags and place.
+/// A section of the file: its name, type, flags and range.
 struct Section {
     name: StringId,
     sh_type: u32,
@@ -40,7 +41,7 @@ pub(super) fn write(
 ) -> Result<Vec<u8>, ImageError> {
     let failed = |error: object::write::Error| ImageError::Damaged { reason: error.to_string() };
     let import_bytes = 8 * placed.imports.len();
-    // The versions of a function differ in their names for tools.
+    // The local symbols of a function's versions differ, for tools.
     let local_name = |compiled: &Compiled<'_>| match (compiled.version, parts.targets.get(compiled.version)) {
         (1.., Some(target)) => format!("{}.{}", compiled.function.name, target.name),
         _ => compiled.function.name.clone(),
@@ -50,7 +51,7 @@ pub(super) fn write(
     let buffer_ref: &mut dyn WritableBuffer = &mut buffer;
     let mut elf = Elf::new(object::Endianness::Little, true, buffer_ref);
 
-    // Places, in the order in which they are written.
+    // Ranges are reserved in the order in which they are written.
     elf.reserve_file_header();
     elf.reserve_program_headers(PROGRAM_HEADERS);
     let header_at = elf.reserve(header::BYTES, 8);
@@ -58,7 +59,7 @@ pub(super) fn write(
     let symbol = elf.add_dynamic_string(HEADER_SYMBOL);
     let dynamic_symbol = elf.reserve_dynamic_symbol_index();
     debug_assert_eq!(dynamic_symbol.0, 1);
-    // Behind the header's: the routines, and the entries.
+    // After the header symbol: the routines, and the entries.
     let mut strings_of_c: Vec<StringId> = Vec::new();
     let mut hashes = vec![None, Some(e::hash(HEADER_SYMBOL))];
     if let Some(entries) = entries {
@@ -174,7 +175,7 @@ pub(super) fn write(
     elf.reserve_shstrtab();
     elf.reserve_section_headers();
 
-    // The same order again.
+    // Written in the same order.
     let file_header = FileHeader {
         os_abi: e::ELFOSABI_NONE,
         abi_version: 0,

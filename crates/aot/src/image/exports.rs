@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   execute   entries     fib: … lea r, [exports]; mov r, [routine]; call r …
-//!   write     exports     +0  0 until the image is open, then the C library's handle of it
+//!   write     exports     +0  0 until the image is open, then the C library's handle for it
 //!                         +8  the distance from the header of the image
 //!                         +16 the number of exports
-//!             routines    the addresses of `brolga_exports_call` and `brolga_exports_open`, by the system's loader
+//!             routines    the addresses of `brolga_exports_call` and `brolga_exports_open`, set by the system's loader
 //! ```
 //!
-//! Entries and exports are for the copy of the file that the system's loader makes. They lie outside of the text that an engine copies, and refer to
-//! nothing in it, so an image with entries is opened like one without.
+//! Entries and exports belong to the copy of the file that the system's loader maps. They are outside the
+//! text that an engine copies, and do not refer to it, so an image with entries is opened like one without.
 //!
-//! One process can have several libraries: their entries find their own exports by distance. The exports have no symbol, because an executable
-//! copies the data that it names. The words of the routines have the only relocations of the file. The library is marked as not
-//! unloadable, since its exports stay in use.
+//! One process can have several libraries: their entries find their own exports by distance. The exports have
+//! no symbol, because an executable copies the data that it names. The words of the routines have the only
+//! relocations in the file. The library is marked as not unloadable, since its exports stay in use.
 
 use std::collections::BTreeSet;
 
@@ -26,18 +26,18 @@ use super::{ImageError, Library};
 
 /// The routines, in the order of their words.
 pub(super) const ROUTINES: [&str; 2] = [EXPORTS_CALL, EXPORTS_OPEN];
-/// Where the words of the routines lie behind the exports.
+/// The offset of the routines' words in the exports.
 pub(super) const ROUTINES_AT: usize = 24;
-/// Bytes of the exports and these words.
+/// Bytes of the exports, including these words.
 pub(super) const EXPORTS_BYTES: usize = ROUTINES_AT + 8 * ROUTINES.len();
 
-/// The entries in their places.
+/// The laid-out entries.
 pub(super) struct Entries<'a> {
-    /// The machine code, whose references are not filled in.
+    /// The machine code, before relocation.
     pub(super) code: Vec<u8>,
-    /// The name of each entry, where it begins, and how long it is.
+    /// The name, offset and length of each entry.
     pub(super) places: Vec<(&'a str, usize, usize)>,
-    /// Offsets of fields, each with how far behind the exports it leads, and the addend.
+    /// The offsets of fields, each with its target as an offset in the exports, and its addend.
     fields: Vec<(usize, usize, i64)>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn place<'a>(library: &Library<'a>) -> Result<Entries<'a>, ImageError
 }
 
 impl Entries<'_> {
-    /// The code at `at`, with the exports at `exports_at` of the file.
+    /// The code at `at`, relocated for exports at file offset `exports_at`.
     pub(super) fn linked(&self, at: usize, exports_at: usize) -> Option<Vec<u8>> {
         let mut code = self.code.clone();
         for &(field, behind, addend) in &self.fields {
@@ -96,7 +96,8 @@ impl Entries<'_> {
         Some(code)
     }
 
-    /// The exports, which lie `behind` the header, and the words of the routines. `count` functions are exported.
+    /// The exports, `behind` bytes after the header, with the words of the routines. `count` functions are
+    /// exported.
     pub(super) fn record(&self, behind: usize, count: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             [0, behind as u64, count as u64].into_iter().flat_map(u64::to_le_bytes).collect();

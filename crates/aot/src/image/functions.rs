@@ -1,4 +1,4 @@
-//! The functions of an image, read from its tables when they are requested.
+//! The functions of an image, read from its tables on demand.
 //!
 //! ```text
 //!   name ── binary search in the index ──► row of the chosen target ──► offset, signature, function of the module
@@ -6,11 +6,11 @@
 //!   everything ──► names, lines: for debuggers and traces
 //! ```
 //!
-//! Opening an image makes nothing for a function. It looks at each row once, because the places of code and of roots must lie where they say:
-//! a look-up of an address, or the collector, trusts them. Names, lines and signatures are looked at when they are read; a wrong one is an error
-//! then, or a function that is not found.
+//! Opening an image builds no data per function. It visits each row once, to check the ranges of code and of
+//! roots, because the look-up of an address and the collector rely on them. Names, lines and signatures are
+//! checked when they are read; a malformed one is an error then, or makes its function unfindable.
 //!
-//! Cost: opening, some nanoseconds for each row; a look-up, two comparisons of strings for each power of two.
+//! Cost: opening takes some nanoseconds per row; a look-up, two string comparisons for each power of two.
 
 use std::cmp::Ordering;
 
@@ -25,41 +25,42 @@ use super::tables::{
     TABLES, WORDS, row, rows, word,
 };
 
-/// The functions of an image with several targets, of each the version that was chosen.
+/// The functions of an image, one entry each: the version for the selected target.
 #[derive(Clone, Debug)]
 pub struct Functions {
     file: Bytes,
     tables: [Place; TABLES],
     count: usize,
-    /// The chosen target, and those that it is based on, best first; and how many there are.
+    /// The selected target and its bases, best first; and the number of all targets.
     chain: Box<[usize]>,
     targets: usize,
 }
 
-/// A function that was found by its name.
+/// A function found by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// Where its code begins, from the start of the code.
+    /// The offset of its code from the start of the image's code.
     pub offset: u32,
-    /// The function of the module.
+    /// The function of the module, if it has one.
     pub id: Option<FuncId>,
     /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<Signature>,
 }
 
-/// Where the roots of calls lie, for all functions.
+/// The stack slots that hold roots at each call, for all functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrameRows {
-    /// Return addresses, from the start of the code, ascending.
+    /// Return addresses, as offsets from the start of the code, ascending.
     pub returns: Vec<u32>,
-    /// Where the words of each begin; one more at the end.
+    /// For each return address, the index of its first word; one more at the end.
     pub starts: Vec<u32>,
-    /// Distances from frame pointers.
+    /// Offsets from the frame pointer.
     pub words: Vec<i32>,
 }
 
 impl Functions {
-    /// Functions of a file with so many targets. Nothing if a place is outside of the code, or the rows are not in the order of their places.
+    /// The functions of a file with `targets` targets. `None` if a range is outside the code, or the rows are
+    /// not ordered by offset.
     pub(super) fn new(
         file: Bytes,
         tables: [Place; TABLES],
@@ -71,7 +72,7 @@ impl Functions {
         Some(functions)
     }
 
-    /// How many rows there are, which all lie where they should.
+    /// The number of rows, after checking the ranges of each.
     fn checked_count(&self) -> Option<usize> {
         let reader = self.reader();
         let count = rows(reader.tables[FUNCTIONS], FUNCTION_WORDS)?;
@@ -91,7 +92,7 @@ impl Functions {
 
     fn table(&self, number: usize) -> &[u8] {
         let Place { offset, length } = self.tables[number];
-        // The header was held against the file.
+        // The header was checked against the file's length.
         self.file.get(offset..offset + length).unwrap_or_default()
     }
 
@@ -99,12 +100,12 @@ impl Functions {
         Reader { tables: std::array::from_fn(|number| self.table(number)) }
     }
 
-    /// The row with a number of the index.
+    /// The row at a position of the index.
     fn listed(&self, at: usize) -> Option<usize> {
         word(self.table(INDEX), at).map(|row| row as usize)
     }
 
-    /// The string that the first two words of a row name.
+    /// The string referred to by the first two words of a row.
     fn string<const N: usize>(&self, table: usize, row_number: usize) -> &[u8] {
         let found = row::<N>(self.table(table), row_number).and_then(|words| words.first_chunk().copied());
         let string = |[at, length]: [u32; 2]| self.table(STRINGS).get(at as usize..)?.get(..length as usize);
@@ -119,7 +120,7 @@ impl Functions {
         self.string::<NAME_WORDS>(NAMES, row_number)
     }
 
-    /// The places of the index, of a range, at which a name stands.
+    /// The rows with a name, within a range of the index.
     fn places<'a>(
         &'a self,
         (mut low, end): (usize, usize),
@@ -139,7 +140,7 @@ impl Functions {
         (low..low + found).filter_map(|at| self.listed(at))
     }
 
-    /// The function of that name, in the version that was chosen.
+    /// The function with this name, in the selected version.
     pub fn find(&self, name: &str) -> Option<Found> {
         let versions = self.places((0, self.count), |row| self.name(row), name.as_bytes());
         let ranked = versions.filter_map(|row| Some((self.rank(row)?, row)));
@@ -150,7 +151,7 @@ impl Functions {
         Some(Found { offset, id: self.id(chosen), signature })
     }
 
-    /// How good the version in a row is, best first; nothing if its target was not chosen.
+    /// The rank of a row's version, best first; `None` if its target was not selected.
     fn rank(&self, row_number: usize) -> Option<usize> {
         let [.., version]: [u32; FUNCTION_WORDS] = row(self.table(FUNCTIONS), row_number)?;
         self.chain.iter().position(|&target| target == version as usize)
@@ -161,7 +162,7 @@ impl Functions {
         (id != NONE).then(|| FuncId::from_u32(id))
     }
 
-    /// The names of the functions with a bare name.
+    /// The full names of the functions with a bare name.
     pub fn named(&self, bare: &str) -> Vec<String> {
         let end = rows(self.table(INDEX), 1).unwrap_or(self.count);
         let found = self.places((self.count, end), |row| self.bare_name(row), bare.as_bytes());
@@ -178,7 +179,7 @@ impl Functions {
         })
     }
 
-    /// The names of all functions that can be looked up, in order.
+    /// The names of all functions that can be looked up, sorted.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for row in (0..self.count).filter_map(|at| self.listed(at)) {
@@ -191,7 +192,8 @@ impl Functions {
         names
     }
 
-    /// All versions of all functions, by offset, each with whether it was chosen. Nothing if a row cannot be read.
+    /// All versions of all functions, by offset, each with whether it was selected. `None` if a row cannot be
+    /// read.
     pub fn all(&self) -> Option<Vec<(bool, Function)>> {
         let reader = self.reader();
         let mut chosen = vec![false; self.count];
@@ -212,7 +214,7 @@ impl Functions {
         (0..self.count).map(function).collect()
     }
 
-    /// Where the roots of calls lie. Nothing if a place is outside of its function, or the places are not in order.
+    /// The roots at each call. `None` if a return address is outside its function, or they are not ascending.
     pub fn frame_rows(&self) -> Option<FrameRows> {
         let (functions, maps) = (self.table(FUNCTIONS), self.table(MAPS));
         let count = rows(maps, MAP_WORDS)?;
@@ -222,7 +224,7 @@ impl Functions {
         let mut functions = all_rows::<FUNCTION_WORDS>(functions).peekable();
         while let Some([_, _, offset, size, ..]) = functions.next() {
             let last = functions.peek().map_or(count, |next| next[6] as usize);
-            // A call returns behind its first byte.
+            // A call returns after at least its first byte.
             let mut before = 0;
             while made.returns.len() < last {
                 let [return_offset, start] = maps.next()?;
@@ -245,7 +247,7 @@ fn row_signature(table: &[u8], row_number: usize) -> Option<u32> {
     Some(signature)
 }
 
-/// The rows of a table, as far as they are whole.
+/// The complete rows of a table.
 fn all_rows<const N: usize>(table: &[u8]) -> impl ExactSizeIterator<Item = [u32; N]> + '_ {
     table.chunks_exact(4 * N).map(|row| {
         let word = |at: usize| row.get(4 * at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The header, both ways, and the checks that come before everything else.
+//! The header: writing, reading, and the checks that precede all others.
 //!
 //! ```text
 //!   0  magic: 8 bytes          24  ABI id             48  0
@@ -7,8 +7,9 @@
 //!  16  length of the file      40  imports, from the code
 //! ```
 //!
-//! It follows the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its own place: it detects every change of
-//! up to 32 bits in a row, and misses any other with a probability of 2⁻³². It detects damage, not malice.
+//! It follows the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its
+//! own position: it detects every change of up to 32 consecutive bits, and misses any other with a
+//! probability of 2⁻³². It detects damage, not malice.
 
 use brolga_ir::Arch;
 
@@ -17,18 +18,18 @@ use super::{ImageError, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
 const VERSION: u32 = 3;
-/// How many program headers there are in front of it.
+/// The number of program headers that precede it.
 pub(super) const PROGRAM_HEADERS: u32 = 5;
-/// Where the header lies.
+/// The offset of the header.
 pub(super) const AT: usize = 64 + 56 * PROGRAM_HEADERS as usize;
 const CHECKSUM: usize = 12;
 const DIRECTORY: usize = 56;
-/// Bytes of the header.
+/// The size of the header in bytes.
 pub const BYTES: usize = DIRECTORY + 8 * TABLES;
 const NEEDS_HEAP: u32 = 1;
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 
-/// This process, as far as code takes it for granted.
+/// The properties of this process that code depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected<'a> {
     /// The architecture.
@@ -39,7 +40,7 @@ pub struct Expected<'a> {
     pub features: &'a [String],
 }
 
-/// A table's place in the file.
+/// A table's range in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Place {
     pub(super) offset: usize,
@@ -56,7 +57,7 @@ pub(super) struct Header {
     pub(super) tables: [Place; TABLES],
 }
 
-/// The number of the machine in ELF's list.
+/// The architecture's number in ELF's list of machines.
 pub(crate) const fn machine(arch: Arch) -> u16 {
     match arch {
         Arch::X86_64 => object::elf::EM_X86_64,
@@ -65,7 +66,7 @@ pub(crate) const fn machine(arch: Arch) -> u16 {
 }
 
 impl Header {
-    /// Its bytes, without the checksum and the length of the file.
+    /// The bytes, without the checksum and the length of the file.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend(MAGIC);
@@ -84,7 +85,7 @@ impl Header {
     }
 }
 
-/// Whether the header that the system's loader has put into memory is that of a file.
+/// Whether the header that the system's loader has put into memory equals the header of `file`.
 pub fn is_header_of(in_memory: &[u8; BYTES], file: &[u8]) -> bool {
     file.get(AT..AT + BYTES) == Some(in_memory)
 }
@@ -110,12 +111,12 @@ fn checksum(file: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads the header of a file and holds the file against it.
+/// Reads the header of a file and checks it against the file.
 pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, ImageError> {
     let not = |reason| Err(ImageError::NotAnImage { reason });
     let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     if file.get(..4) != Some(&ELF_MAGIC) {
-        return not("it is no ELF file");
+        return not("it is not an ELF file");
     }
     let Some(header) = file.get(AT..AT + BYTES) else {
         return not("it ends before the header of an image");
@@ -148,7 +149,7 @@ pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, Image
         let at = DIRECTORY + 8 * index;
         *place = Place { offset: word(at) as usize, length: word(at + 4) as usize };
         if place.offset > file.len() || place.length > file.len() - place.offset {
-            return damaged("a table lies outside of the file");
+            return damaged("a table is outside the file");
         }
     }
     let imports_at = word(40) as usize;

@@ -1,67 +1,71 @@
-//! Images: compiled code and the data that restore its program, in one file.
+//! Images: compiled code and the data needed to restore its program, in one file.
 //!
 //! ```text
 //!   CompiledFunction ─┐            ┌─ text, import table, constants     the code, position-independent
 //!   constants         ├─ place ──► ├─ functions, lines, maps, signatures  its description
-//!   Module            ┘            ├─ imports                           its needs, by name
+//!   Module            ┘            ├─ imports                           its references, by name
 //!                                  └─ module                            types, globals, functions as IR
 //!                                           │ elf                          │ read
 //!                                           ▼                              ▼
-//!                                      an ELF shared library ─────────► Image ──► crates/jit puts it into memory
+//!                                      an ELF shared library ─────────► Image ──► loaded by crates/jit
 //! ```
 //!
-//! **Address-free.** The code contains no addresses. It calls its own functions by distance, and takes all other addresses from
-//! the *import table*, words after the code that the loader fills: one word for each different symbol, for all its
-//! uses. So loading patches no code, and a file needs no dynamic relocation and no dynamic symbol for its imports.
+//! **Address-free.** The code contains no addresses. It calls its own functions by distance, and takes all
+//! other addresses from the *import table*, words after the code that the loader fills in: one word per
+//! symbol, for all its uses. So loading patches no code, and a file needs neither dynamic relocations nor
+//! dynamic symbols for its imports.
 //!
 //! | symbol | in the file | resolved at load by |
 //! |---|---|---|
-//! | compiled function, constant bytes | a distance | nothing: it is resolved |
+//! | compiled function, constant bytes | a distance | nothing: it is already resolved |
 //! | routine, C function | its name | the run time |
 //! | symbol, module, string constant | its text | permanent objects of the run time |
-//! | type, singleton, box | a place in the type list of the module | the run time, for the types of the process |
-//! | global variable | its name | cells that the engine makes |
-//! | table of methods | itself | the table that the engine makes for the program |
+//! | type, singleton, box | an index into the type list of the module | the run time, for the types of the process |
+//! | global variable | its name | cells of the engine |
+//! | table of methods | itself | the engine's table for the program |
 //! | slot, counter, cells of a profile | refused | an image is a closed set, without its own tiers |
 //!
-//! **The file.** All addresses in it are offsets of the file, so each can be looked up without a section table.
+//! **The file.** All addresses in it are file offsets, so each can be found without a section table.
 //!
 //! | part | permission | content |
 //! |---|---|---|
 //! | ELF header, program headers | read | for the system's loader and tools |
-//! | header | read | magic, version, checksum, ABI id, machine, places of all tables (`header.rs`) |
-//! | dynamic symbols | read | `brolga_image`, the header; of a library for C, its entries and exports (`exports.rs`) |
+//! | header | read | magic, version, checksum, ABI id, machine, ranges of all tables (`header.rs`) |
+//! | dynamic symbols | read | `brolga_image`, the header; in a library for C also its entries and exports (`exports.rs`) |
 //! | tables, module | read | `tables.rs` |
 //! | entries for C | execute | one after the other, before the text |
 //! | text | execute | |
 //! | imports, constants | read, write | |
 //!
-//! **Reading trusts only the text.** Magic and version first, then the length and the checksum of the whole file, then ABI id, machine and
-//! targets; only then tables are read, with bounds checks. The module is read by `brolga_ir::binary` and verified. Machine code
-//! cannot be checked: an image is code, and is opened by an explicit path only.
+//! **Reading trusts only the text.** First the magic number and the version are checked, then the length and
+//! the checksum of the whole file, then ABI id, machine and targets; only then are the tables read, with
+//! bounds checks. The module is read by `brolga_ir::binary` and verified. Machine code cannot be checked: an
+//! image is code, and is opened by an explicit path only.
 //!
-//! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on addresses, hash order or time. The same input
-//! gives the same bytes.
+//! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on
+//! addresses, hash order or time. The same input produces the same bytes.
 //!
-//! **On demand.** Opening reads what the code needs: imports with their types, and global variables. A function is looked up in the tables where they lie
-//! (`functions.rs`), and the IR of the program is read when it is first requested.
+//! **On demand.** Opening reads what the code needs: imports with their types, and global variables. A
+//! function is looked up directly in the tables (`functions.rs`), and the IR of the program is read when it
+//! is first requested.
 //!
-//! **Cost.** Writing is linear in the code. Opening is one checksum, one look at each row of the table of functions, the imports and the global
-//! variables.
+//! **Cost.** Writing is linear in the code. Opening takes one checksum and one pass over the rows of the
+//! table of functions, the imports and the global variables.
 //!
-//! Not done: mapping the file instead of copying it, leaving out the code of targets that are not chosen, other formats than ELF.
+//! Not done: mapping the file instead of copying it, omitting the code of targets that are not selected,
+//! formats other than ELF.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `functions.rs` | functions, found by name in the tables |
-//! | `place.rs` | the layout, and the references |
-//! | `tables.rs` | rows and strings, both ways |
-//! | `header.rs` | the header, both ways, and the checks that come first |
-//! | `elf.rs` | the shared library around it |
+//! | `place.rs` | layout and relocation |
+//! | `tables.rs` | rows and strings, written and read |
+//! | `header.rs` | the header, written and read, and the checks that come first |
+//! | `elf.rs` | the enclosing shared library |
 //! | `exports.rs` | entries for C |
-//! | `versions.rs` | several targets in one image, and the choice between them |
+//! | `versions.rs` | several targets in one image, and the selection of one |
 //! | `read.rs` | from bytes to an [`Image`] |
-//! | `write.rs` | from a program's code to bytes, and bytes into a file in one step |
+//! | `write.rs` | from a program's code to bytes, and the atomic replacement of a file |
 
 mod elf;
 mod exports;
@@ -91,7 +95,7 @@ pub use read::{read, read_file};
 pub use versions::{ImageTarget, Rejected};
 pub use write::{build, write_file};
 
-/// Distances between code and imports are whole pages of this size; a loader with larger pages refuses the image.
+/// The granularity of the distances between code and imports; a loader with larger pages refuses the image.
 pub const PAGE: usize = 4096;
 
 /// The contents of an image.
@@ -101,44 +105,44 @@ pub struct ImageParts<'a> {
     pub arch: Arch,
     /// The functions, compiled position-independent.
     pub functions: &'a [Compiled<'a>],
-    /// Constant bytes by version and name, aligned to 16 bytes.
+    /// Constant bytes, aligned to 16 bytes, each with its version and name.
     pub constants: &'a [(usize, &'a str, &'a [u8])],
     /// The program.
     pub module: &'a Module,
-    /// Whether its code handles objects.
+    /// Whether the code handles objects.
     pub needs_heap: bool,
     /// The ABI id of the code (`brolga_codegen::abi_id`).
     pub abi: u64,
     /// The targets; all functions have code for the first one.
     pub targets: &'a [ImageTarget],
-    /// The functions that C calls.
+    /// The functions exported to C.
     pub library: Option<&'a Library<'a>>,
 }
 
-/// The parts of an image that is a library for C.
+/// The contents of a library for C.
 #[derive(Clone, Copy, Debug)]
 pub struct Library<'a> {
     /// The function by which C opens the library.
     pub open: &'a CompiledFunction,
-    /// The functions that C calls, in the order of their numbers, each with its entry (`brolga_codegen::export`).
+    /// The exported functions, in the order of their numbers, each with its entry (`brolga_codegen::export`).
     pub exports: &'a [(Export, CompiledFunction)],
 }
 
-/// A function that C calls.
+/// A function exported to C.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
-    /// Its deterministic name.
+    /// The deterministic name of the function.
     pub function: String,
-    /// Its name for C.
+    /// Its name in C.
     pub name: String,
 }
 
-/// A function of an image to be.
+/// A function of an image to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Compiled<'a> {
     /// Its code.
     pub function: &'a CompiledFunction,
-    /// The target that the code is for, by number.
+    /// The index of the target that the code is for.
     pub version: usize,
     /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<&'a Signature>,
@@ -151,21 +155,21 @@ pub struct Image {
     pub module: Stored<Bytes>,
     /// The machine code.
     pub code: Bytes,
-    /// The constants, which lie behind the imports.
+    /// The constants, which follow the imports.
     pub constants: Bytes,
-    /// From the start of the code to the imports.
+    /// The distance from the start of the code to the imports.
     pub imports_at: usize,
-    /// The imports of the code, in the order of the table.
+    /// The imports of the code, in the order of the import table.
     pub imports: Vec<Symbol>,
-    /// The functions, of each the version that was chosen.
+    /// One entry per function: the selected version.
     pub functions: Functions,
-    /// Where the roots of calls lie.
+    /// The roots at each call.
     pub frames: FrameRows,
-    /// The name of the target that was chosen.
+    /// The name of the selected target.
     pub target: String,
-    /// The functions that C calls, in the order of their numbers.
+    /// The functions exported to C, in the order of their numbers.
     pub exports: Vec<Export>,
-    /// Whether its code handles objects.
+    /// Whether the code handles objects.
     pub needs_heap: bool,
 }
 
@@ -174,117 +178,114 @@ pub struct Image {
 pub struct Function {
     /// Its deterministic name.
     pub name: String,
-    /// Where its code begins, from the start of the code.
+    /// The offset of its code from the start of the image's code.
     pub offset: u32,
-    /// The bytes of its code.
+    /// The size of its code in bytes.
     pub size: u32,
-    /// Bytes of stack that one activation takes.
+    /// The stack bytes per activation.
     pub frame_bytes: u32,
-    /// Code offsets in rising order, each with the place in the source that holds from there on.
+    /// Ascending code offsets, each with the source position that applies from there on.
     pub lines: Vec<(u32, LineColumn)>,
-    /// Where the roots of calls lie, by rising return address.
+    /// The roots at each call, by ascending return address.
     pub frame_maps: Vec<FrameMap>,
     /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<Signature>,
 }
 
-/// Why there is no image. Nothing of it was run.
+/// Why an image was refused. None of its code was run.
 #[derive(thiserror::Error, Debug)]
 pub enum ImageError {
     /// The system refused the file.
     #[error("cannot {what} `{path}`: {source}")]
     File {
-        /// The requested one.
+        /// The action that failed.
         what: &'static str,
-        /// The file.
         path: String,
-        /// The system's words.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is no image.
+    /// The file is not an image.
     #[error("this is no image: {reason}")]
     NotAnImage {
-        /// How that shows.
+        /// The evidence.
         reason: &'static str,
     },
     /// The image has another format version.
     #[error("the image has format version {found}, and this is version {known}: build it again")]
     Version {
-        /// The file's.
+        /// The version of the file.
         found: u32,
-        /// Ours.
+        /// The version of this compiler.
         known: u32,
     },
     /// The file is not as it was written.
     #[error("the image is damaged: {reason}; build it again")]
     Damaged {
-        /// How that shows.
+        /// The evidence.
         reason: String,
     },
-    /// The image was made by a compiler whose code takes other layouts for granted.
+    /// The image was made by a compiler that assumes other layouts.
     #[error(
         "the image was made for ABI {found:016x}, and this run time has {known:016x}: build it again with this version and heap"
     )]
     Abi {
-        /// The file's.
+        /// The ABI id of the image.
         found: u64,
-        /// Ours.
+        /// The ABI id of this run time.
         known: u64,
     },
-    /// The image is for another kind of processor.
+    /// The image is for another architecture.
     #[error("the image is for the machine {found} of ELF's list, and this is {known}")]
     Machine {
-        /// The file's.
+        /// The ELF machine number of the file.
         found: u16,
-        /// Ours.
+        /// The ELF machine number of this process.
         known: u16,
     },
-    /// The package was compiled with other settings than the session compiles with.
+    /// The package was compiled with settings that differ from the session's.
     #[error("the package was made for {what} `{found}`, and this session compiles for `{known}`")]
     Settings {
-        /// The name of the first one that differs.
+        /// The name of the first setting that differs.
         what: String,
-        /// The package's.
+        /// The package's value.
         found: String,
-        /// The session's.
+        /// The session's value.
         known: String,
     },
     /// The package was built on another one, which is not open.
     #[error("the package needs `{name}` of build {id}, {}", opened(.open))]
     Needs {
-        /// The name of the other one.
+        /// The name of the other package.
         name: String,
-        /// Its build id.
         id: BuildId,
-        /// The build id of the package of that name that is open, if there is one.
+        /// The build id of the open package of that name, if there is one.
         open: Option<BuildId>,
     },
-    /// The image has no target that the processor has all features of.
+    /// The processor does not have all the features of any target.
     #[error("no target of the image fits this processor: {}", versions::reasons(.rejected))]
     Targets {
-        /// The targets, with the missing features.
+        /// The targets, each with the missing features.
         rejected: Vec<Rejected>,
     },
-    /// The program in the image is refused.
+    /// The module in the image is refused.
     #[error("the program in the image is refused: {0}")]
     Module(#[from] brolga_ir::binary::BinaryError),
-    /// The code refers to something that images do not hold.
+    /// The code refers to something that images cannot contain.
     #[error("`{function}` refers to {what}, which an image cannot hold")]
     Reference {
-        /// The function.
         function: String,
-        /// The symbol that it refers to.
+        /// The referenced symbol.
         what: String,
     },
-    /// The image would be larger than its tables can say.
+    /// The image would exceed the limit of its tables.
     #[error("the image has {bytes} bytes; the limit is {limit}")]
     TooLarge {
-        /// How many it has.
+        /// The size of the image in bytes.
         bytes: usize,
-        /// How many are allowed.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// Functions that C calls are not made for this architecture.
+    /// Exports to C are not supported for this architecture.
     #[error("functions that C calls are made for x86_64 only so far, and the image is for {arch}")]
     Unsupported {
         /// The architecture.
@@ -295,12 +296,11 @@ pub enum ImageError {
     Malformed {
         /// The function or constant.
         name: String,
-        /// The fault.
         fault: &'static str,
     },
 }
 
-/// Which build of a needed package is open, in words.
+/// A message part: which build of a needed package is open.
 fn opened(open: &Option<BuildId>) -> String {
     match open {
         Some(id) => format!("and build {id} is open: build the package again"),

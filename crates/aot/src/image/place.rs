@@ -1,4 +1,4 @@
-//! The layout of an image, and the references of its code.
+//! The layout of an image, and the relocation of its code.
 //!
 //! ```text
 //!   0 ─ functions, each aligned ─ stubs ┊ pad to a page ┊ import table ─ constants
@@ -8,13 +8,14 @@
 //! |---|---|---|
 //! | `X86CallPcRel4`, `X86PcRel4`, `Aarch64AdrPrelPgHi21`, `Aarch64AddAbsLo12Nc` | the distance | refused |
 //! | `X86CallPltRel4`, `Arm64Call` | the distance | the distance to a stub |
-//! | `X86GotPcRel4`, `Aarch64AdrGotPage21`, `Aarch64Ld64GotLo12Nc` | the load becomes an addition | the distance to the word of the import |
+//! | `X86GotPcRel4`, `Aarch64AdrGotPage21`, `Aarch64Ld64GotLo12Nc` | the load becomes an address computation | the distance to the word of the import |
 //!
-//! In the last row code for files loads an address: `mov r, [rip + word]`, and `adrp r, word; ldr r, [r, word]`. For a definition of the image itself
-//! the same bytes with another opcode compute the address, `lea` and `add`, so nothing inside the image has a word.
+//! In the last row, code for files loads an address: `mov r, [rip + word]`, and
+//! `adrp r, word; ldr r, [r, word]`. For a definition in the image itself, the same bytes with another opcode
+//! compute the address, `lea` and `add`, so targets inside the image need no word.
 //!
-//! A stub jumps to an import: `jmp [rip + word]`, and `adrp x16, word; ldr x16, [x16, word]; br x16`. Pages of `adrp` have 4 KiB, so the loader keeps
-//! places modulo [`PAGE`].
+//! A stub jumps to an import: `jmp [rip + word]`, and `adrp x16, word; ldr x16, [x16, word]; br x16`. `adrp`
+//! works on pages of 4 KiB, so the loader preserves addresses modulo [`PAGE`].
 
 use std::collections::BTreeMap;
 
@@ -34,25 +35,25 @@ pub(super) const fn trap(arch: Arch) -> u8 {
     }
 }
 
-/// Offsets are 32 bits, and distances signed ones.
+/// Offsets are 32 bits wide, and distances signed.
 pub(super) const LIMIT: usize = 1 << 30;
 
-/// Code, imports and constants in their places.
+/// Code, imports and constants after layout.
 pub(super) struct Placed<'a> {
     pub(super) code: Vec<u8>,
-    /// Where each function begins.
+    /// The offset of each function.
     pub(super) offsets: Vec<u32>,
     pub(super) imports_at: usize,
     pub(super) imports: Vec<&'a Symbol>,
     pub(super) constants: Vec<u8>,
 }
 
-/// Where a symbol leads.
+/// The target of a symbol.
 #[derive(Clone, Copy)]
 enum Destination {
     /// An offset of the image.
     Own(usize),
-    /// A word of the table.
+    /// A word of the import table.
     Import(usize),
 }
 
@@ -84,7 +85,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
     }
     let chains: Vec<Vec<usize>> =
         (0..parts.targets.len()).map(|target| versions::chain(parts.targets, target)).collect();
-    // First what is imported, which says where the constants begin.
+    // The imports are collected first; their number determines where the constants begin.
     for compiled in parts.functions {
         for reloc in &compiled.function.relocs {
             let RelocTarget::Symbol(index) = reloc.target else { continue };
@@ -171,7 +172,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
                 }
                 (kind, _) => return Err(refuse(format!("something by {kind:?}"))),
             };
-            // Distances are those of addresses, so the image may stand as if it began at 0.
+            // Only distances matter, so the image is relocated as if it were loaded at 0.
             let to = (target as u64).wrapping_add_signed(reloc.addend);
             let Some(patch) = relocate(kind, &code[place..], place as u64, to) else {
                 return Err(refuse("something out of reach".into()));
@@ -190,7 +191,7 @@ fn own(named: &BTreeMap<(usize, &str), usize>, chain: &[usize], name: &str) -> O
     chain.iter().find_map(|&version| named.get(&(version, name)).copied())
 }
 
-/// Bytes of a stub.
+/// The size of a stub in bytes.
 const fn stub_bytes(arch: Arch) -> usize {
     match arch {
         Arch::X86_64 => 6,
@@ -198,7 +199,7 @@ const fn stub_bytes(arch: Arch) -> usize {
     }
 }
 
-/// Writes the stub at a place that jumps where a word says; `None` if the word is out of reach.
+/// Writes a stub at `at` that jumps through a word; `None` if the word is out of reach.
 fn write_stub(arch: Arch, code: &mut [u8], at: usize, word: usize) -> Option<()> {
     match arch {
         Arch::X86_64 => {
@@ -217,20 +218,21 @@ fn write_stub(arch: Arch, code: &mut [u8], at: usize, word: usize) -> Option<()>
     Some(())
 }
 
-/// `adrp x16, .`; the standard gives x16 to linkers.
+/// `adrp x16, .`; the standard reserves x16 for linkers.
 const ADRP_X16: [u8; 4] = 0x9000_0010_u32.to_le_bytes();
 /// `ldr x16, [x16]`.
 const LDR_X16: [u8; 4] = 0xf940_0210_u32.to_le_bytes();
 /// `br x16`.
 const BR_X16: [u8; 4] = 0xd61f_0200_u32.to_le_bytes();
 
-/// Makes a load of a word that would hold an address into an instruction that computes the address, and gives the reference of that: `mov r, [rip + d]`,
-/// whose distance lies at `at`, into `lea r, [rip + d]`; `ldr r, [s, d]`, which lies there itself, into `add r, s, d`.
+/// Turns a load of an address from a word into the computation of the address, and returns the relocation
+/// kind for it: `mov r, [rip + d]`, whose distance is at `at`, becomes `lea r, [rip + d]`; `ldr r, [s, d]`,
+/// which is itself at `at`, becomes `add r, s, d`.
 pub(super) fn load_becomes_address(kind: RelocKind, code: &mut [u8], at: usize) -> Option<RelocKind> {
     if kind == RelocKind::Aarch64Ld64GotLo12Nc {
         let bytes: &mut [u8; 4] = code.get_mut(at..)?.first_chunk_mut()?;
         let load = u32::from_le_bytes(*bytes);
-        // The offset is 0 before it is filled in.
+        // The offset is 0 before relocation.
         let is_load = load & 0xffff_fc00 == 0xf940_0000;
         *bytes = (0x9100_0000 | load & 0x3ff).to_le_bytes();
         return is_load.then_some(RelocKind::Aarch64AddAbsLo12Nc);

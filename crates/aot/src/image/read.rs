@@ -1,6 +1,6 @@
-//! From a file to an [`Image`]: see the folder's header for the order of the checks.
+//! From a file to an [`Image`]; `mod.rs` has the order of the checks.
 //!
-//! The file is read as a whole, and only the checked bytes are used: a writer that changes it meanwhile has no effect here.
+//! The file is copied as a whole, and only the checked bytes are used: a concurrent writer has no effect.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,12 +20,12 @@ use super::place::LIMIT;
 use super::tables::{CODE, CONSTANTS, MODULE, Reader, TABLES, TARGETS};
 use super::{Image, ImageError, versions};
 
-/// Files of this size or more are read into large pages.
+/// Files of at least this size are read into large pages.
 const LARGE: usize = 1 << 20;
 /// The size of a large page.
 const LARGE_PAGE: usize = 1 << 21;
 
-/// The bytes of the file at a path, which is no larger than images are.
+/// The bytes of a file, of at most the maximum size of an image.
 ///
 /// # Errors
 /// The system refuses to read it, it is not a regular file, or it is too large.
@@ -38,7 +38,8 @@ pub fn read_file(path: &Path) -> Result<Bytes, ImageError> {
         _ if length > LIMIT => Err(ImageError::TooLarge { bytes: length, limit: LIMIT }),
         LARGE.. => {
             let mut pages = MmapOptions::new().len(length + LARGE_PAGE).map_anon().map_err(failed)?;
-            // A hint: two faults for four megabytes, and not a thousand. The file begins where a large page does.
+            // A hint: two page faults for four megabytes instead of a thousand. The file begins at the start
+            // of a large page.
             #[cfg(target_os = "linux")]
             let _ = pages.advise(Advice::HugePage);
             let start = pages.as_ptr().addr().next_multiple_of(LARGE_PAGE) - pages.as_ptr().addr();
@@ -59,11 +60,11 @@ pub fn read_file(path: &Path) -> Result<Bytes, ImageError> {
 /// The image in a file's bytes, with the names and types of `cx`.
 ///
 /// # Errors
-/// The bytes are not those of an image that this process can run; see [`ImageError`].
+/// The bytes are not an image that this process can run; see [`ImageError`].
 pub fn read(file: &Bytes, cx: Arc<Context>, expected: &Expected<'_>) -> Result<Image, ImageError> {
     let damaged = |what: &str| ImageError::Damaged { reason: format!("{what} cannot be read") };
     let header = header::read(file, expected)?;
-    // The header was held against the file.
+    // The header was checked against the file's length.
     let part = |Place { offset, length }| file.slice(offset..offset + length);
     let of = |table: usize| part(header.tables[table]);
     let mut tables: [&[u8]; TABLES] = [&[]; TABLES];

@@ -1,7 +1,7 @@
-//! Rows and strings, both ways.
+//! Rows and strings: writing and reading.
 //!
-//! A table is rows of 32-bit little-endian words, all of one length, so the n-th row is found by its number. A row refers to other tables by
-//! number or offset:
+//! A table consists of rows of 32-bit little-endian words, all of the same length, so the n-th row is found
+//! by its number. A row refers to other tables by number or offset:
 //!
 //! | table | words of a row |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | words | distance from the frame pointer |
 //! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
 //! | exports | function (offset, length), name for C (offset, length) |
-//! | names | of each row of functions: bare name (offset, length), function of the module or none, whether it has a body |
-//! | index | rows of functions by name and target, then those of the first target by bare name |
+//! | names | for each row of functions: bare name (offset, length), function of the module or none, whether it has a body |
+//! | index | rows of functions by name and target, then the first target's rows by bare name |
 //!
-//! The lines and maps of a function end where those of the next one begin. Signatures are bytes: the number of parameters, that of results,
-//! and one byte for each.
+//! The lines and maps of a function end where the next function's begin. Signatures are bytes: the number of
+//! parameters, the number of results, and one byte for each.
 //!
-//! Reading gives `None` for everything outside of its table or malformed.
+//! Reading returns `None` for anything outside its table or malformed.
 
 use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
 use brolga_codegen::sig::{Abi, Signature};
@@ -26,7 +26,7 @@ use brolga_ir::func::LineColumn;
 
 use super::{Export, Function};
 
-/// The tables of an image, in the order of the header.
+/// The number of tables of an image, in the order of the header.
 pub(crate) const TABLES: usize = 14;
 pub(crate) const CODE: usize = 0;
 pub(crate) const CONSTANTS: usize = 1;
@@ -43,7 +43,7 @@ pub(crate) const EXPORTS: usize = 11;
 pub(crate) const NAMES: usize = 12;
 pub(crate) const INDEX: usize = 13;
 
-/// No place.
+/// An absent offset or index.
 pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) const FUNCTION_WORDS: usize = 9;
 const LINE_WORDS: usize = 2;
@@ -63,7 +63,7 @@ const KIND_TYPE: u32 = 7;
 const KIND_INSTANCE: u32 = 8;
 const KIND_BOXED: u32 = 9;
 const KIND_METHODS: u32 = 10;
-// In units of a cache alone.
+// Only in cache units.
 const KIND_FUNCTION: u32 = 11;
 const KIND_DATA: u32 = 12;
 const KIND_INDIRECT_CELL: u32 = 13;
@@ -85,7 +85,7 @@ pub(crate) struct Writer {
     pub(crate) exports: Vec<u8>,
     pub(crate) names: Vec<u8>,
     pub(crate) index: Vec<u8>,
-    /// The types that imports name, by number.
+    /// The types that imports refer to, by number.
     pub(crate) types: Vec<Type>,
 }
 
@@ -133,7 +133,7 @@ impl Writer {
         at
     }
 
-    /// A symbol. Symbols that an image does not hold were refused before (`place.rs`).
+    /// Adds a symbol. Symbols that an image cannot contain were refused before (`place.rs`).
     pub(crate) fn import(&mut self, symbol: &Symbol) {
         let none = [NONE, 0];
         let mut bits = [0; 4];
@@ -166,7 +166,7 @@ impl Writer {
         put(&mut self.imports, &bits);
     }
 
-    /// A function that C calls, and its name there.
+    /// Adds a function exported to C, and its name in C.
     pub(crate) fn export(&mut self, export: &Export) {
         let (function, name) = (self.string(export.function.as_bytes()), self.string(export.name.as_bytes()));
         put(&mut self.exports, &[function[0], function[1], name[0], name[1]]);
@@ -201,7 +201,7 @@ pub(crate) fn row<const N: usize>(table: &[u8], at: usize) -> Option<[u32; N]> {
     Some(words)
 }
 
-/// How many rows a table has, which holds no half rows.
+/// The number of rows of a table; `None` if the last row is incomplete.
 pub(crate) fn rows(table: &[u8], words: usize) -> Option<usize> {
     table.len().is_multiple_of(4 * words).then_some(table.len() / (4 * words))
 }
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.string(at, length)?.to_vec()).ok()
     }
 
-    /// The functions, by rising offset, each with the number of its target, of which there are so many.
+    /// The functions, by ascending offset, each with the index of its target, which is below `targets`.
     pub(crate) fn functions(&self, targets: usize) -> Option<Vec<(usize, Function)>> {
         let count = rows(self.tables[FUNCTIONS], FUNCTION_WORDS)?;
         (0..count).map(|index| self.function(index, targets)).collect()
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         Some(Signature::new(abis, results))
     }
 
-    /// The functions that C calls, in the order of their numbers.
+    /// The functions exported to C, in the order of their numbers.
     pub(crate) fn exports(&self) -> Option<Vec<Export>> {
         let table = self.tables[EXPORTS];
         let export = |at| {
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
         (0..rows(table, EXPORT_WORDS)?).map(export).collect()
     }
 
-    /// The imports, with these types.
+    /// The imports, which refer to `types`.
     pub(crate) fn imports(&self, types: &[Type]) -> Option<Vec<Symbol>> {
         let table = self.tables[IMPORTS];
         (0..rows(table, IMPORT_WORDS)?).map(|at| self.import(row(table, at)?, types)).collect()

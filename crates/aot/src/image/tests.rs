@@ -1,4 +1,4 @@
-//! Images of hand-written code: they are read back as written, and damage of any kind is an error.
+//! Images of hand-written code: reading returns what was written, and damage of any kind is an error.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn image() -> Vec<u8> {
     built(&functions, &[("c", b"constant bytes")]).unwrap()
 }
 
-/// An image with two functions that C calls.
+/// An image that exports two functions to C.
 fn library_image() -> Vec<u8> {
     let entry = |name: &str, routine: &str| {
         let symbols = vec![Symbol::Data(EXPORTS.to_owned()), Symbol::Routine(routine.to_owned())];
@@ -130,7 +130,7 @@ fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
     read(&Bytes::copy_from_slice(bytes), cx, &Expected { arch: Arch::X86_64, abi: ABI, features: &[] })
 }
 
-/// The code of an image for aarch64 with a function of these references and a function `g`.
+/// The code of an image for aarch64 with a function that has these references, and a function `g`.
 fn placed_for_aarch64(
     words: &[u32],
     references: &[(u32, RelocKind, Symbol)],
@@ -195,7 +195,8 @@ fn references_of_aarch64_reach_functions_constants_and_imports() {
         ],
     )
     .unwrap();
-    // `g` is at 64, the stub behind it at 72; the word of the routine begins the next page, and the constant follows at 16.
+    // `g` is at 64 and is followed by the stub at 72; the word of the routine begins the next page, and the
+    // constant follows at 16.
     let expected = [
         0xb000_0000, // adrp x0, .+0x1000
         0x9100_4000, // add x0, x0, #0x10
@@ -222,7 +223,7 @@ fn references_that_no_loader_fills_in_are_refused() {
     };
     assert!(refused(0x9000_0000, RelocKind::Aarch64AdrPrelPgHi21, routine.clone()));
     assert!(refused(0x9100_0000, RelocKind::Aarch64AddAbsLo12Nc, routine));
-    // A load of four bytes is none of an address.
+    // A load of four bytes cannot become an address computation.
     let own = Symbol::Data("c".to_owned());
     assert!(refused(0xb940_0000, RelocKind::Aarch64Ld64GotLo12Nc, own));
 }
@@ -308,7 +309,7 @@ fn a_library_has_entries_and_finds_its_exports() {
     assert_eq!(exported, [&b"brolga_image"[..], b"f", b"g", b"numbers_open"]);
     let relocations: Vec<_> = file.dynamic_relocations().unwrap().collect();
     assert_eq!(relocations.len(), 2);
-    // Where the loads of an entry lead: its exports, and the word of the routine.
+    // The targets of an entry's loads: its exports, and the word of the routine.
     let target = |at: usize| {
         let distance = i32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
         (at as i64 + 4 + i64::from(distance)) as usize
@@ -359,7 +360,7 @@ fn symbols_that_an_image_cannot_hold_are_refused_by_name() {
 fn files_that_are_not_images_are_refused_with_a_reason() {
     let bytes = image();
     let message = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
-    assert!(message(b"").contains("no ELF file"));
+    assert!(message(b"").contains("not an ELF file"));
     assert!(message(b"\x7fELF").contains("ends before the header"));
     assert!(message(&[b"\x7fELF".as_slice(), &[0; 1000]].concat()).contains("no header of an image"));
     let with = |at: usize, byte: u8| {
@@ -494,8 +495,8 @@ impl Rng {
     }
 }
 
-/// Flips bits, cuts, and overwrites: without a new checksum each is an error. With one the tables themselves have to say what is wrong, or mean
-/// something else; nothing panics.
+/// Flips bits, truncates, and overwrites: without an updated checksum each is an error. With one, the tables
+/// themselves must reveal the damage, or else their meaning changes; nothing panics.
 fn damage(count: usize, seed: u64) {
     let several = versions(&[target("a", &[], 0), target("b", &["x"], 0), target("c", &["x", "y"], 1)]);
     let kinds = [image(), library_image(), several];
@@ -510,7 +511,7 @@ fn damage(count: usize, seed: u64) {
                 bytes[at] ^= 1 << rng.below(8);
             }
             2 => {
-                // The header and the tables, where most can go wrong.
+                // In the header and the tables, where most errors are possible.
                 let at = header::AT + rng.below(2 * header::BYTES);
                 let value = [0, 1, 0x7f, 0xff][rng.below(4)];
                 if bytes[at] == value {
@@ -530,7 +531,7 @@ fn damage(count: usize, seed: u64) {
         }
         assert!(opened(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
         header::seal(&mut bytes);
-        // The result is never a panic, whatever is read later.
+        // Reading anything later must not panic either.
         if let Ok(image) = opened(&bytes) {
             let _ = (image.module.module(), image.functions.all(), image.functions.ids().count());
             for name in image.functions.names() {

@@ -1,7 +1,7 @@
-//! From a program's code to the bytes of an image, and bytes into a file.
+//! From a program's code to the bytes of an image, and from bytes to a file.
 //!
-//! A file is written beside its place under a temporary name, made durable, and renamed: readers see the complete old image or the complete new one, even
-//! if the writer is killed.
+//! A file is written beside its final path under a temporary name, made durable, and renamed: readers see the
+//! complete old image or the complete new one, even if the writer is killed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,7 +18,8 @@ use super::{Function, ImageError, ImageParts, elf, exports, versions};
 /// The bytes of an image.
 ///
 /// # Errors
-/// The code refers to what images do not hold, or is too large; functions that C calls are not made for the architecture.
+/// The code refers to something that images cannot contain, or is too large; exports to C are not supported
+/// for the architecture.
 pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
     if parts.library.is_some() && parts.arch != Arch::X86_64 {
         return Err(ImageError::Unsupported { arch: parts.arch });
@@ -51,7 +52,8 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
     Ok(file)
 }
 
-/// Writes the bare names of functions, their numbers in the module, and the index by which both kinds of names are found.
+/// Writes the bare names of functions, their numbers in the module, and the index by which names and bare
+/// names are found.
 fn name(parts: &ImageParts<'_>, tables: &mut Writer) {
     let module = parts.module;
     let ids: BTreeMap<String, FuncId> =
@@ -63,7 +65,7 @@ fn name(parts: &ImageParts<'_>, tables: &mut Writer) {
         let func = ids.get(name).and_then(|&id| Some((id, module.func(id)?)));
         let bare = func.map_or_else(|| name.to_owned(), |(_, func)| func.spelled_name(&module.cx));
         let [at, length] = match row(&tables.functions, number as usize) {
-            // Most names begin with the bare one.
+            // Most names begin with the bare name, whose bytes are then shared.
             Some::<[u32; FUNCTION_WORDS]>([at, ..]) if name.starts_with(&bare) => [at, bare.len() as u32],
             _ => tables.string(bare.as_bytes()),
         };
@@ -81,10 +83,10 @@ fn name(parts: &ImageParts<'_>, tables: &mut Writer) {
     bare_rows.iter().for_each(|&(.., row)| put(&mut tables.index, &[row]));
 }
 
-/// Puts an image into a file, in one step for all readers.
+/// Writes an image to a file, atomically for all readers.
 ///
 /// # Errors
-/// The system refuses to write beside the file, or to rename. The old file is as it was, then.
+/// The system refuses to write beside the file, or to rename. The old file is then unchanged.
 pub fn write_file(path: &Path, image: &[u8]) -> Result<(), ImageError> {
     let name = path.display().to_string();
     let failed = |what| {
@@ -103,11 +105,11 @@ pub fn write_file(path: &Path, image: &[u8]) -> Result<(), ImageError> {
     let temporary = folder.join(temporary);
     let written = write_whole(&temporary, image).and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = written {
-        // It may not be there; the error that counts is the first one.
+        // It may not exist; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
         return Err(failed("write")(error));
     }
-    // The rename is durable with its folder. Systems that cannot open folders make it so by themselves.
+    // The rename becomes durable with its folder. Systems that cannot open folders do so by themselves.
     if let Ok(folder) = File::open(folder) {
         folder.sync_all().map_err(failed("write"))?;
     }

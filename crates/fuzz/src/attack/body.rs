@@ -9,7 +9,7 @@ use super::targets::Target;
 use super::{Part, Without, numbers};
 use crate::rng::Rng;
 
-/// A value in a text, and its type there.
+/// An operand as text, and its type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Val {
     pub(super) text: String,
@@ -29,23 +29,23 @@ pub(super) struct Writer<'a> {
     /// Whether functions of the library are attacked.
     pub(super) library: bool,
     blocks: Vec<Vec<String>>,
-    /// The blocks of labels that are used before their block is begun.
+    /// The blocks of labels that are referenced before their block begins.
     labels: Vec<usize>,
     values: usize,
-    /// Values at hand.
+    /// The available values.
     pub(super) pool: Vec<Val>,
-    /// From where on the pool may be used: all of it, but in a region with giants.
+    /// The first usable index of the pool: 0, except in a region with giants.
     pub(super) visible: usize,
-    /// The element type of the memory or array that was made last, which attacks after it take as a rule.
+    /// The element type of the memory or array made last, which most later attacks use.
     pub(super) focus: Option<&'static str>,
-    /// Whether lengths may be larger than any memory. What is made then is not shown.
+    /// Whether lengths may be larger than any memory. Objects made then are not shown.
     pub(super) giants: bool,
-    /// Whether the interpreter does not decide what is right.
+    /// Whether the result is unspecified, so that the interpreter is not the oracle.
     pub(super) is_open: bool,
     attacks: Vec<(Target, Form)>,
 }
 
-/// Attacks of a program.
+/// The maximum number of attacks per program.
 const ATTACKS: usize = 5;
 
 impl<'a> Writer<'a> {
@@ -68,14 +68,14 @@ impl<'a> Writer<'a> {
 
     // ----- rows -----
 
-    /// A row with a value.
+    /// Adds a row with a value.
     pub(super) fn row(&mut self, statement: &str, ty: &str) -> Val {
         self.values += 1;
         self.stmt(&format!("%{} = {statement}::{ty}", self.values));
         Val::new(format!("%{}", self.values), ty)
     }
 
-    /// A row that is used by its number and has no type.
+    /// Adds a row without a type that is referenced by its number.
     fn token(&mut self, statement: &str) -> String {
         self.values += 1;
         self.stmt(&format!("%{} = {statement}", self.values));
@@ -102,7 +102,7 @@ impl<'a> Writer<'a> {
         self.labels[label]
     }
 
-    /// One of two operands, by a condition.
+    /// One of two operands, selected by a condition.
     pub(super) fn either(&mut self, condition: &str, yes: &str, no: &str) -> Val {
         let join = self.label();
         let head = self.blocks.len();
@@ -113,7 +113,7 @@ impl<'a> Writer<'a> {
         self.row(&format!("φ (#{head} => {no}, #{then} => {yes})"), "Any")
     }
 
-    /// Runs `inside` in a handler. The value is what `inside` returns, or the exception.
+    /// Runs `inside` under a handler. The result is the value of `inside`, or the exception.
     fn region(&mut self, inside: impl FnOnce(&mut Self) -> Val) -> Val {
         let (catch, join) = (self.label(), self.label());
         let kept = (self.rng.chance(25) && self.without.allows("handlers")).then(|| self.any());
@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
 
     // ----- programs -----
 
-    /// The program with this number.
+    /// The program with this index.
     pub(super) fn part(mut self, number: usize) -> Part {
         let globals = self.without.allows("globals");
         if globals {
@@ -192,7 +192,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether it may read how much memory a vector has after it grew, which is left open.
+    /// Whether it may observe the capacity of a vector after growth, which is unspecified.
     fn sees_slack(&self) -> bool {
         let targets = |is: fn(Target) -> bool| self.attacks.iter().any(|&(target, _)| is(target));
         targets(
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         format!("p{number}({a}, {b}, {x}, {})", self.rng.chance(50))
     }
 
-    /// One to three attacks in a row; later ones use what earlier ones gave.
+    /// One to three consecutive attacks; later ones use the results of earlier ones.
     fn attack(&mut self) -> Val {
         let mut last = self.hit();
         for _ in 0..self.rng.below(3) {
@@ -242,7 +242,7 @@ impl<'a> Writer<'a> {
         self.strike(target, form)
     }
 
-    /// Attacks in a loop, whose number is the index.
+    /// Attacks in a loop, with the iteration number as index.
     fn repeated(&mut self) -> Val {
         let (head, end) = (self.label(), self.label());
         let (times, before) = (2 + self.rng.below(30), self.blocks.len());

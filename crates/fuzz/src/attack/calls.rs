@@ -1,10 +1,10 @@
-//! Calls of something by its value, in each form.
+//! Calls of a function value, in each form.
 
 use super::body::{Val, Writer};
 use super::forms::Form;
 
 impl Writer<'_> {
-    /// A call of something by its value.
+    /// A call of a function value.
     pub(super) fn call_value(&mut self, form: Form, callee: &str, args: &[Val]) -> Val {
         let list = args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(", ");
         let and_list = if list.is_empty() { String::new() } else { format!(", {list}") };

@@ -1,21 +1,21 @@
-//! The forms of a call: named, or as a value that is found at run time.
+//! The forms of a call: by name, or through a value known only at run time.
 
 /// How a target is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Form {
-    /// Named, with operands of exact types.
+    /// By name, with operands of exact types.
     Named,
-    /// Named, with operands of which nothing is known.
+    /// By name, with operands of unknown type.
     Untyped,
-    /// A value that passes know nothing of.
+    /// A value that is opaque to passes.
     Barrier,
     /// Called with the elements of tuples.
     Iterate,
     /// In the newest world.
     Latest,
-    /// In a world that is given.
+    /// In a given world.
     World,
-    /// The function of one of two edges.
+    /// The function is selected by a φ of two edges.
     Phi,
     /// A field of a struct.
     Field,
@@ -23,14 +23,13 @@ pub enum Form {
     Element,
     /// The value of a global.
     Global,
-    /// What a function returns that is not inlined.
+    /// The result of a function that is not inlined.
     Returned,
-    /// An operand of a call by value.
+    /// An operand of a call through a value.
     Nested,
 }
 
 impl Form {
-    /// All forms.
     pub const ALL: [Form; 12] = [
         Form::Named,
         Form::Untyped,
@@ -46,7 +45,7 @@ impl Form {
         Form::Nested,
     ];
 
-    /// The name by which it is left out.
+    /// The name that excludes it.
     pub fn name(self) -> &'static str {
         match self {
             Form::Named => "named",
@@ -64,7 +63,7 @@ impl Form {
         }
     }
 
-    /// Whether the callee is found at run time.
+    /// Whether the callee is known only at run time.
     pub fn is_value(self) -> bool {
         !matches!(self, Form::Named | Form::Untyped)
     }

@@ -1,19 +1,21 @@
 //! Checked programs as an attacker would write them.
 //!
 //! ```text
-//! seed ─► 96 functions ── each: objects of odd types ─► up to five attacks, each in a handler ─► a tuple of all that is left
+//! seed ─► 96 functions ── each: objects of odd types ─► up to five attacks, each in a handler ─► a tuple of the remaining values
 //!                                                         │
-//!                        target   every builtin, intrinsic and routine that is not a door     (`targets`)
-//!                        form     named where it is called, or found at run time              (`forms`, `calls`)
-//!                        operands by the role of each, or none that fits                      (`operands`, `values`, `routines`)
+//!                        target   every builtin, intrinsic and routine except doors     (`targets`)
+//!                        form     by name, or known only at run time              (`forms`, `calls`)
+//!                        operands by the role of each, or unsuitable                      (`operands`, `values`, `routines`)
 //! ```
 //!
-//! **Targets** come from the tables of the product, so a new row is attacked without a change here. A row whose operands have no known role gets values of any type.
+//! **Targets** come from the product's own tables, so a new row is attacked without a change here. If the
+//! roles of a row's operands are unknown, they get values of any type.
 //!
-//! **Names.** Every choice has a name: of a target, a form, an element type, a trait ([`TRAITS`]), or a target and a form (`memoryrefnew:barrier`). A campaign
-//! can leave out names, so that a known fault does not hide others.
+//! **Names.** Every choice has a name: a target, a form, an element type, a trait ([`TRAITS`]), or a target
+//! with a form (`memoryrefnew:barrier`). A campaign can exclude names, so that a known fault does not hide
+//! others.
 //!
-//! Not done: routines of the run time that only lowering calls, by their symbols; programs in several threads.
+//! Not done: run-time routines that only lowering calls, by their symbols; programs with several threads.
 
 mod body;
 mod calls;
@@ -33,25 +35,25 @@ use body::Writer;
 pub use forms::Form;
 pub use targets::Target;
 
-/// How many programs an input has.
+/// The number of programs in an input.
 pub const PARTS: usize = 96;
-/// Choices that are neither a target nor a form nor a type.
+/// Choices other than targets, forms and types.
 pub const TRAITS: [&str; 7] =
     ["overrides", "handlers", "loops", "preserve", "giants", "globals", "unchecked"];
 
-/// Choices that are not made.
+/// Choices that are excluded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Without {
     names: Vec<String>,
 }
 
 impl Without {
-    /// Leaves out these names.
+    /// Excludes these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Without {
         Without { names: names.into_iter().collect() }
     }
 
-    /// The names that name no choice.
+    /// The names that do not denote a choice.
     pub fn unknown(&self) -> Vec<&str> {
         let mut known: Vec<String> = Target::all().map(|target| target.name()).collect();
         known.extend(Form::ALL.iter().map(|form| form.name().to_owned()));
@@ -80,28 +82,27 @@ impl Without {
 /// A program of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The function.
+    /// The name of its function.
     pub function: String,
-    /// Calls of it.
+    /// Calls of the function.
     pub calls: Vec<String>,
-    /// Whether the interpreter decides what is right. It has no memory for as many elements of no size as there can be, and what undefined parts of immutable values
-    /// read as is left open.
+    /// Whether the interpreter is the oracle. It has no memory for the maximum number of elements without
+    /// size, and the values of undefined parts of immutable objects are unspecified.
     pub is_compared: bool,
-    /// What it attacks, and how.
+    /// The attacks of the program.
     pub attacks: Vec<(Target, Form)>,
 }
 
 /// The programs of a seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
-    /// Declarations and functions that all programs use.
+    /// Declarations and functions shared by all programs.
     pub shared: String,
     /// The programs.
     pub parts: Vec<Part>,
 }
 
 impl Input {
-    /// The input of a seed.
     pub fn new(seed: u64, without: &Without) -> Input {
         let mut rng = Rng::new(seed ^ 0xa77a_c4ed);
         let shared = shared::text(&mut rng, without);
@@ -113,7 +114,7 @@ impl Input {
         Input { parts: parts.collect(), shared: shared.text }
     }
 
-    /// The text of some of the parts, by their numbers, and the line of the text on which each begins, counted from 1.
+    /// The text of the selected parts, and the line on which each begins, counted from 1.
     pub fn text(&self, parts: &[usize]) -> (String, Vec<usize>) {
         let mut text = self.shared.clone();
         let mut lines = text.lines().count();
@@ -130,7 +131,7 @@ impl Input {
     }
 }
 
-/// How often each target was attacked: named, and as a value.
+/// How often each target was attacked by name, and as a value.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Coverage {
     counts: BTreeMap<String, [u64; 2]>,
@@ -144,7 +145,7 @@ impl Coverage {
         }
     }
 
-    /// The targets that were not attacked, with the form that is missing.
+    /// The targets that were not attacked, with the missing form.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for target in Target::all() {

@@ -1,8 +1,8 @@
-//! Integers at the edges of indices, lengths and products with a stride.
+//! Integers near the limits of indices, lengths and products with a stride.
 
 use crate::rng::Rng;
 
-/// Sizes of elements whose multiples wrap.
+/// Element sizes whose multiples wrap around.
 const STRIDES: [u64; 12] = [1, 2, 3, 4, 8, 9, 12, 16, 24, 32, 40, 56];
 
 const EDGES: [i64; 20] = [
@@ -28,12 +28,13 @@ const EDGES: [i64; 20] = [
     -2,
 ];
 
-/// An index, or a length that no memory has. `stride`: the size of the elements that it is for, if there is one.
+/// An index, or a length that exceeds any memory. `stride`: the element size that it targets, if there is
+/// one.
 pub(super) fn extreme(rng: &mut Rng, stride: Option<u64>) -> i64 {
     if rng.chance(55) {
         return EDGES[rng.below(EDGES.len())];
     }
-    // A product with the stride is near 0 or near 2^63 again.
+    // The product with the stride is near 0 or near 2^63 again.
     let any = STRIDES[rng.below(STRIDES.len())];
     let stride = u128::from(stride.filter(|&stride| stride > 1 && rng.chance(70)).unwrap_or(any));
     let (power, near) = (if rng.chance(70) { 64 } else { 63 }, rng.below(5) as i64 - 2);
@@ -41,7 +42,7 @@ pub(super) fn extreme(rng: &mut Rng, stride: Option<u64>) -> i64 {
     (wraps as u64).cast_signed().wrapping_add(near)
 }
 
-/// A small number: of elements, or of one of them.
+/// A small number of elements, or a small index.
 pub(super) fn small(rng: &mut Rng) -> i64 {
     const SMALL: [i64; 10] = [0, 1, 1, 2, 2, 3, 3, 5, 8, 40];
     SMALL[rng.below(SMALL.len())]

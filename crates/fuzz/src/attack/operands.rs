@@ -1,4 +1,4 @@
-//! Operands by their roles, and the statements of a target.
+//! Operands by role, and the statements of a target.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::doors::ALLOWED;
@@ -8,11 +8,11 @@ use super::forms::Form;
 use super::shared;
 use super::targets::Target;
 
-/// What an operand is for.
+/// The role of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     Value,
-    /// A value of which the verifier sees no type.
+    /// A value whose type the verifier cannot see.
     Anything,
     Type,
     Generic,
@@ -30,7 +30,7 @@ enum Role {
     Flag,
     Array,
     Object,
-    /// An object of which a field is to change.
+    /// An object with a field to be modified.
     Changed,
     Field,
     /// A value of the field's type.
@@ -45,7 +45,7 @@ enum Role {
     Iterate,
 }
 
-/// What the operands of one attack have to do with each other.
+/// The relation between the operands of one attack.
 pub(super) struct Subject {
     pub(super) element: &'static str,
     pub(super) object: usize,
@@ -118,12 +118,12 @@ pub(super) const ORDERS: [&str; 8] = [
 ];
 
 impl Writer<'_> {
-    /// One attack on a target, as its form has it.
+    /// An attack on a target in this form.
     pub(super) fn strike(&mut self, target: Target, form: Form) -> Val {
         let subject = self.subject();
         match target {
             Target::Builtin(builtin) => {
-                // Native code has no global variables whose names are computed.
+                // Native code has no global variables with computed names.
                 self.is_open |= form != Form::Named && roles(builtin).contains(&Role::Global);
                 let args = self.operands(&roles(builtin), builtin.arity(), &subject, form);
                 let callee = path("Core", builtin.name());
@@ -136,7 +136,7 @@ impl Writer<'_> {
             Target::C(number) => {
                 let (name, ty, count) = ALLOWED[number];
                 let ty = if ty == brolga_ir::Type::FLOAT32 { "Float32" } else { "Float64" };
-                // Of zeros of both signs a C library may return either as the least or the greatest.
+                // Of zeros with different signs, a C library may return either as the minimum or the maximum.
                 let args: Vec<String> = (0..count).map(|_| self.float(ty).replace("-0.0", "0.0")).collect();
                 self.foreign(name, ty, &vec![ty; count], &args)
             }
@@ -166,7 +166,7 @@ impl Writer<'_> {
         Subject { element, object, field: self.rng.below(OBJECTS[object].2.len()) }
     }
 
-    /// An element type that is not left out.
+    /// An element type that is not excluded.
     fn element(&mut self) -> &'static str {
         let allowed = shared::ELEMENTS.iter().filter(|element| self.without.allows(element));
         let allowed: Vec<&str> = allowed.copied().collect();
@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.row(&format!("{callee}({list})"), ty.as_deref().unwrap_or("Any"))
     }
 
-    /// Puts a result at hand as what it should be, so that attacks after this one use it.
+    /// Makes a result available under its expected type, so that later attacks use it.
     fn use_as(&mut self, result: &Val, ty: Option<String>) {
         let is_part =
             |ty: &String| ty.starts_with("Memory") || OBJECTS.iter().any(|(object, ..)| object == ty);
@@ -265,7 +265,7 @@ impl Writer<'_> {
             Role::Element => self.make(subject.element),
             Role::Index => self.index(),
             Role::Order => Val::new(ORDERS[self.rng.below(ORDERS.len())], "Symbol"),
-            // The verifier finds the stricter one of two constants.
+            // The verifier detects the stricter of two constants.
             Role::FailureOrder if form == Form::Named => Val::new(":not_atomic", "Symbol"),
             Role::FailureOrder => Val::new(ORDERS[self.rng.below(ORDERS.len())], "Symbol"),
             Role::Flag => {
@@ -273,14 +273,14 @@ impl Writer<'_> {
                 Val::new(if is_off { "false" } else { "true" }, "Bool")
             }
             Role::Array => self.array(subject.element),
-            // The verifier refuses to change what is seen to be immutable.
+            // The verifier refuses modifications of objects known to be immutable.
             Role::Changed if form == Form::Named && !can_set => {
                 let object = self.object_of(object).text;
                 self.row(&format!("Core.compilerbarrier(:type, {object})"), "Any")
             }
             Role::Object => self.object_of(object),
             Role::Changed => {
-                // The interpreter takes parts of arrays that do not fit; engines with closed doors refuse all.
+                // The interpreter accepts unsuitable parts of arrays; engines with closed doors refuse all.
                 self.is_open |= object.starts_with("Vector");
                 self.object_of(object)
             }
@@ -296,7 +296,7 @@ impl Writer<'_> {
             Role::Module => Val::new("Main", "Module"),
             Role::Global => Val::new([":victim", ":number", ":some"][self.rng.below(3)], "Symbol"),
             Role::World => match self.rng.below(4) {
-                // The number of the present world depends on what has run before.
+                // The current world's number depends on earlier programs.
                 0 => Val::new(["-1", "\"text\"", "nothing", "0"][self.rng.below(4)], "Any"),
                 1 => Val::new("0x0000000000000000", "UInt64"),
                 _ => Val::new("0xffffffffffffffff", "UInt64"),
@@ -308,7 +308,7 @@ impl Writer<'_> {
     }
 }
 
-/// A function of a module as an operand.
+/// A function of a module, as an operand.
 fn path(module: &str, name: &str) -> String {
     match name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
         true => format!("{module}.{name}"),
@@ -316,7 +316,7 @@ fn path(module: &str, name: &str) -> String {
     }
 }
 
-/// The roles of a builtin's operands. One that is not named here gets values of any type.
+/// The roles of a builtin's operands. A builtin that is not listed gets values of any type.
 fn roles(builtin: Builtin) -> Vec<Role> {
     use Role::*;
     match builtin {
@@ -361,7 +361,7 @@ fn roles(builtin: Builtin) -> Vec<Role> {
     }
 }
 
-/// The type of the result where it follows from the operands.
+/// The type of the result, if it follows from the operands.
 fn result_type(builtin: Builtin, args: &[Val], subject: &Subject) -> Option<String> {
     let element = subject.element;
     Some(match builtin {

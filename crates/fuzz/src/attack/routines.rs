@@ -1,4 +1,4 @@
-//! Attacks on everything but builtins: intrinsics, routines, functions of Base, and `%new`.
+//! Attacks on everything except builtins: intrinsics, routines, functions of Base, and `%new`.
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
@@ -46,7 +46,7 @@ impl Writer<'_> {
         }
         let mut vals: Vec<Val> = match intrinsic.strict() == intrinsic {
             true => args.iter().map(|ty| self.number(ty)).collect(),
-            // `_fast` leaves NaN, infinities and the sign of zero open.
+            // `_fast` leaves NaN, infinities and the sign of zero unspecified.
             false => {
                 args.iter().map(|ty| Val::new(["1.5", "-2.25", "0.5"][self.rng.below(3)], *ty)).collect()
             }
@@ -55,7 +55,7 @@ impl Writer<'_> {
             vals.insert(0, Val::new(result.clone(), "Type"));
         }
         let callee = format!("Base.{}", intrinsic.name());
-        // Native code has no fence that is found at run time.
+        // Native code has no fence that is selected at run time.
         self.is_open |= form.is_value() && !intrinsic.is_pure();
         if form.is_value() {
             return self.call_value(form, &callee, &vals);
@@ -167,7 +167,7 @@ impl Writer<'_> {
                 ("Any", vec!["Any"], vec![memory])
             }
             "jl_get_world_counter" => {
-                // Its value depends on what has run before.
+                // Its value depends on earlier programs.
                 let world = self.foreign(name, "UInt64", &[], &[]).text;
                 return self.row(&format!("Core.typeof({world})"), "DataType");
             }
@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.foreign(name, result, &params, &args)
     }
 
-    /// How many elements to add: as many as there can be, or a few.
+    /// The number of elements to add: the maximum, or a few.
     pub(super) fn count(&mut self, element: &str) -> i64 {
         let may_be_huge = self.giants || !shared::is_empty(element) && self.rng.chance(40);
         if may_be_huge { self.extreme() } else { numbers::small(&mut self.rng) }
@@ -205,7 +205,7 @@ impl Writer<'_> {
         args
     }
 
-    /// An instance of a type with more, fewer or other parts than it has.
+    /// An instance of a type with more, fewer or other fields than the type has.
     pub(super) fn new_object(&mut self, target: Target, form: Form) -> Val {
         const TYPES: [(&str, &[&str]); 12] = [
             ("S24", &["Any", "Int64", "Int64"]),
@@ -221,7 +221,7 @@ impl Writer<'_> {
             ("MemoryRef{S24}", &["Ptr{Nothing}", "Memory{S24}"]),
             ("Vector{S24}", &["MemoryRef{S24}", "Tuple{Int64}"]),
         ];
-        // The last two are refused, the one by the verifier, the other as a door.
+        // The last two are refused: one by the verifier, the other as a door.
         let count = if self.rng.chance(5) { TYPES.len() } else { TYPES.len() - 2 };
         let (ty, fields) = TYPES[self.rng.below(count)];
         let mut parts: Vec<Val> = fields.iter().map(|field| self.number(field)).collect();

@@ -1,9 +1,11 @@
-//! What all programs of an input share: types, globals, functions, and methods that take the place of Base's.
+//! The part that all programs of an input share: types, globals, functions, and methods that replace methods
+//! of Base.
 
 use super::Without;
 use crate::rng::Rng;
 
-/// Types of elements, fields and objects: of no size, of 1 to 56 bytes, aligned to 16, unions with selectors, with references inside, boxed.
+/// Types of elements, fields and objects: of size 0, of 1 to 56 bytes, aligned to 16, unions with selectors,
+/// with references inside, boxed.
 pub(super) const ELEMENTS: [&str; 34] = [
     "Int8",
     "Int64",
@@ -41,7 +43,7 @@ pub(super) const ELEMENTS: [&str; 34] = [
     "Vector{Int64}",
 ];
 
-/// The element type of this name, if it is one.
+/// The element type with this name, if there is one.
 pub(super) fn known(element: &str) -> Option<&'static str> {
     ELEMENTS.iter().find(|known| **known == element).copied()
 }
@@ -64,7 +66,7 @@ pub(super) fn stride(element: &str) -> u64 {
     }
 }
 
-/// Whether elements of a type take no memory.
+/// Whether elements of the type have size 0.
 pub(super) fn is_empty(element: &str) -> bool {
     matches!(element, "Empty" | "Nothing" | "Tuple{}" | "Box{Nothing}")
 }
@@ -208,7 +210,7 @@ function Base.getindex(x::Lie, n::Any)::Any
 end
 ";
 
-/// Methods that take the place of Base's, by name.
+/// Methods that replace methods of Base, by name.
 pub(super) const OVERRIDES: [(&str, &str); 12] = [
     (
         "override-boundserror",
@@ -244,11 +246,11 @@ pub(super) const OVERRIDES: [(&str, &str); 12] = [
 
 pub(super) struct Shared {
     pub(super) text: String,
-    /// Whether programs call functions with a body in the library, which makes the input slow to compile.
+    /// Whether programs call library functions that have a body, which makes the input slow to compile.
     pub(super) has_library: bool,
 }
 
-/// What the programs of an input share.
+/// The shared part of an input.
 pub(super) fn text(rng: &mut Rng, without: &Without) -> Shared {
     let mut text = TYPES.to_owned();
     let has_library = rng.chance(15);

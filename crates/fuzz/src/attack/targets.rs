@@ -1,4 +1,4 @@
-//! What is attacked, from the tables of the product.
+//! The attack targets, from the product's own tables.
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
@@ -8,18 +8,16 @@ use brolga_ir::intrinsic::Intrinsic;
 use super::Without;
 use crate::rng::Rng;
 
-/// Something that a checked program may call.
+/// An operation that a checked program may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Target {
-    /// A builtin.
     Builtin(Builtin),
-    /// An intrinsic.
     Intrinsic(Intrinsic),
     /// A routine of Julia's run time.
     Routine(&'static str),
-    /// A C function of floats: its number in the list of allowed ones.
+    /// A C function on floats: its index in the list of allowed functions.
     C(usize),
-    /// A function of Base without a body.
+    /// A bodiless function of Base.
     Base(BaseFn),
     /// A function of Base with a body in the library.
     Library(&'static str),
@@ -41,7 +39,7 @@ impl Target {
             .chain([Target::New, Target::SplatNew])
     }
 
-    /// The name by which it is left out.
+    /// The name that excludes it.
     pub fn name(self) -> String {
         match self {
             Target::Builtin(builtin) => builtin.name().to_owned(),
@@ -68,7 +66,7 @@ impl Target {
         matches!(self, Target::Builtin(builtin) if builtin.name().contains("global"))
     }
 
-    /// One that is not left out. Those that touch objects come more often.
+    /// A target that is not excluded. Those that access objects are more frequent.
     pub(super) fn pick(rng: &mut Rng, without: &Without, library: bool) -> Target {
         for _ in 0..100 {
             let picked = match rng.below(100) {

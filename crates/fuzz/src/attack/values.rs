@@ -1,11 +1,11 @@
-//! Values of each type, odd ones and those that are at hand.
+//! Values of each type: unusual ones and available ones.
 
 use super::body::{Val, Writer};
 use super::operands::{OBJECTS, Subject};
 use super::{numbers, shared};
 
 impl Writer<'_> {
-    /// A number that as an index of what was made last wraps.
+    /// A number that wraps around as an index into the object made last.
     pub(super) fn extreme(&mut self) -> i64 {
         let stride = self.focus.map(shared::stride);
         numbers::extreme(&mut self.rng, stride)
@@ -67,7 +67,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn length(&mut self, element: &str) -> Val {
-        // Memory of that size is refused, unless its elements have none.
+        // Memory of that size is refused, unless its elements have size 0.
         let may_be_huge = self.giants || !shared::is_empty(element) && self.rng.chance(30);
         match self.rng.below(10) {
             0..7 if may_be_huge => Val::new(self.extreme().to_string(), "Int64"),
@@ -87,7 +87,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Something to splat.
+    /// A value to splat.
     pub(super) fn splat(&mut self) -> Val {
         match self.rng.below(6) {
             0 => self.row(&format!("%new(Lie, {})", numbers::small(&mut Clone::clone(&self.rng))), "Lie"),
@@ -123,7 +123,7 @@ impl Writer<'_> {
         Val::new(text, "Type")
     }
 
-    /// Something at hand of exactly this type.
+    /// An available value of exactly this type.
     pub(super) fn at_hand(&mut self, ty: &str) -> Option<Val> {
         let known: Vec<Val> = self.pool[self.visible..].iter().filter(|val| val.ty == ty).cloned().collect();
         self.rng.pick(&known).cloned().filter(|_| self.rng.chance(70))
@@ -201,7 +201,7 @@ impl Writer<'_> {
         array
     }
 
-    /// A value of this type: of an element, field or object.
+    /// A value of this type, which is the type of an element, field or object.
     pub(super) fn make(&mut self, ty: &str) -> Val {
         if self.rng.chance(40)
             && let Some(known) = self.at_hand(ty)
@@ -282,7 +282,7 @@ impl Writer<'_> {
             _ => false,
         };
         let least = if lacks { 0 } else { fields.len() };
-        // Whether reading such a part from a place throws is left open.
+        // Whether reading such a field from a location throws is unspecified.
         self.is_open |= lacks && matches!(name, "T2" | "S24");
         let parts: Vec<String> = fields[..least].iter().map(|field| self.make(field).text).collect();
         let mut list = vec![name.to_owned()];
@@ -301,7 +301,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An object for a program to begin with.
+    /// An object at the start of a program.
     pub(super) fn object(&mut self) -> Val {
         let element = self.subject().element;
         match self.rng.below(4) {

@@ -1,4 +1,4 @@
-//! Damaged inputs: reading any of them gives a module or errors with places. A module can then be
+//! Damaged inputs: reading any of them returns a module or errors with positions. A module can then be
 //! verified, printed, interpreted and compiled, or is refused with a reason; its compiled code is never run.
 
 use super::{Failure, Trouble, fenced};
@@ -20,13 +20,13 @@ use brolga_opt::{Cx, OptLevel};
 /// The fate of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// Errors say why it is no module.
+    /// It was refused with errors.
     Refused,
     /// It is a module.
     Accepted,
 }
 
-/// Reads bytes that should be a text of IR. With `jit`, what is accepted is compiled as well.
+/// Reads bytes as IR text. With `jit`, an accepted module is also compiled.
 pub fn check_text(seed: u64, bytes: &[u8], jit: Option<&Jit>) -> Result<Reading, Box<Failure>> {
     let read = read_text(bytes).and_then(|module| exercised(seed, module, jit));
     read.map_err(|trouble| {
@@ -35,7 +35,7 @@ pub fn check_text(seed: u64, bytes: &[u8], jit: Option<&Jit>) -> Result<Reading,
     })
 }
 
-/// Reads bytes that should be a module in binary form. With `jit`, what is accepted is compiled as well.
+/// Reads bytes as a module in binary form. With `jit`, an accepted module is also compiled.
 pub fn check_binary(seed: u64, bytes: &[u8], jit: Option<&Jit>) -> Result<Reading, Box<Failure>> {
     let read = read_binary(bytes).and_then(|module| exercised(seed, module, jit));
     read.map_err(|trouble| {
@@ -61,7 +61,7 @@ fn read_text(bytes: &[u8]) -> Result<Option<Module>, Trouble> {
     Ok((!findings.has_errors()).then_some(unit.module))
 }
 
-/// Every finding points into the input, says something, and can be shown.
+/// Checks that every finding refers to a position in the input, has a message, and can be shown.
 pub(super) fn check_findings(source: &SourceFile, findings: &Diagnostics) -> Result<(), Trouble> {
     let text = source.text();
     for finding in findings {
@@ -86,7 +86,7 @@ fn read_binary(bytes: &[u8]) -> Result<Option<Module>, Trouble> {
     }
 }
 
-/// A module that was read is put through everything else.
+/// Applies all other operations to a module that was read.
 fn exercised(seed: u64, module: Option<Module>, jit: Option<&Jit>) -> Result<Reading, Trouble> {
     let Some(module) = module else { return Ok(Reading::Refused) };
     if fenced("verifying", || verify_module(&module))?.is_err() {
@@ -101,7 +101,7 @@ fn exercised(seed: u64, module: Option<Module>, jit: Option<&Jit>) -> Result<Rea
     Ok(Reading::Accepted)
 }
 
-/// Runs every function for a moment. How it ends does not matter.
+/// Runs every function for a few steps. Its outcome does not matter.
 fn interpret(seed: u64, module: &Module) {
     let options = Options { max_steps: 2000, max_depth: 100, max_heap_bytes: 1 << 20, ..Options::default() };
     let mut rng = Rng::new(seed);
@@ -118,7 +118,7 @@ fn interpret(seed: u64, module: &Module) {
     }
 }
 
-/// Compiles every function with what it calls. A refusal needs a reason that lies in the program.
+/// Compiles every function with its callees. A refusal needs a reason that is due to the program.
 fn compile(module: &Module, jit: &Jit) -> Result<(), Trouble> {
     let options = super::engine::verifying();
     let mut stages = Stages::new(module, OptLevel::O2, &options, Cx::default());

@@ -1,4 +1,4 @@
-//! One module, several engines, the same arguments: the same outcomes.
+//! One module, several engines, the same arguments: the outcomes must be the same.
 
 use super::engine::{Engine, Loaded};
 use super::outcome::{Outcome, show};
@@ -9,28 +9,29 @@ use brolga_ir::module::Literal;
 use brolga_ir::text::show_module;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, function_name};
 
-/// More rewrites than the passes do in any generated module.
+/// More rewrites than the passes perform in any generated module.
 const MAX_REWRITES: u64 = 1 << 20;
 
-/// How a module compared.
+/// The statistics of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Compared {
     /// Calls on which all engines agreed.
     pub calls: usize,
-    /// How many of them returned; the others threw.
+    /// The number of them that returned; the others threw.
     pub returned: usize,
 }
 
 /// A module in an engine.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
-    /// The engine.
     pub engine: &'a dyn Engine,
-    /// The module; all modules of a comparison have one context and the same functions in the same order.
+    /// The module; all modules of a comparison have the same context and the same functions in the same
+    /// order.
     pub module: &'a Module,
 }
 
-/// Whether checks call a function by itself: a high one that is no method of a function of Base, which others call.
+/// Whether checks call a function directly: a high function that is not a method of a function of Base, which
+/// others call.
 pub(crate) fn is_called(cx: &Context, func: &Func) -> bool {
     let object = func.sig.params.first().map(|param| cx.types.kind(param.ty));
     let of_base =
@@ -38,7 +39,8 @@ pub(crate) fn is_called(cx: &Context, func: &Func) -> bool {
     func.level == Level::High && !of_base
 }
 
-/// Calls every high function, but the methods of Base, on `rounds` argument lists in every run. The first run is the oracle.
+/// Calls every high function except the methods of Base on `rounds` argument lists in every run. The first
+/// run is the oracle.
 pub fn check_differential(seed: u64, runs: &[Run<'_>], rounds: usize) -> Result<Compared, Box<Failure>> {
     let Some((oracle, others)) = runs.split_first() else { return Ok(Compared::default()) };
     let module = oracle.module;
@@ -81,7 +83,7 @@ pub(super) fn load<'m>(engine: &dyn Engine, module: &'m Module) -> Result<Box<dy
     ready.map_err(|why| Trouble::Refused { engine: engine.name(), why })
 }
 
-/// A call that several engines make.
+/// A call that is made in several engines.
 pub(super) struct Call<'a> {
     pub(super) module: &'a Module,
     pub(super) id: FuncId,
@@ -102,8 +104,8 @@ impl Call<'_> {
         Trouble::Differs { call, outcomes: outcomes.iter().map(shown).collect(), opt_limit }
     }
 
-    /// The least number of rewrites with which the engine does not give what is expected, found by halving. `None` if
-    /// passes are not to blame, or the engine has none.
+    /// The lowest limit of rewrites with which the engine's outcome differs, found by bisection. `None` if
+    /// passes are not to blame, or the engine has none. passes are not to blame, or the engine has none.
     fn guilty_rewrite(&self, run: Run<'_>, expected: &Outcome) -> Option<u64> {
         let differs = |limit: u64| -> Option<bool> {
             let engine = run.engine.limited(limit)?;

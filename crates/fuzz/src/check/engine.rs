@@ -1,9 +1,9 @@
-//! The ways to run a module, behind one interface.
+//! The engines that run a module, with a common interface.
 //!
 //! | engine | runs |
 //! |---|---|
 //! | [`HighInterpreter`] | high IR, as read or after the passes of a level |
-//! | [`LowInterpreter`] | low IR, as `lower` makes it or with the passes of a level before and after |
+//! | [`LowInterpreter`] | low IR, from `lower` alone or with the passes of a level before and after |
 //! | [`Native`](super::Native) | machine code at a level |
 
 use super::outcome::Outcome;
@@ -15,40 +15,40 @@ use brolga_ir::{Const, Context, FuncId, Level, Module, Type};
 use brolga_opt::{Cx, OptLevel, PASSES};
 use std::borrow::Cow;
 
-/// A way to run a module.
+/// An engine that runs a module.
 pub trait Engine {
     /// Its name in reports.
     fn name(&self) -> String;
 
-    /// Makes a module ready to run. An error means that the engine refuses it, with the reason.
+    /// Prepares a module for running. An error is the engine's reason to refuse it.
     fn load<'m>(&self, module: &'m Module) -> Result<Box<dyn Loaded + 'm>, String>;
 
-    /// The same engine with only so many rewrites of its passes; `None` if it has no passes.
+    /// The same engine with a limit on the rewrites of its passes; `None` if it has no passes.
     fn limited(&self, opt_limit: u64) -> Option<Box<dyn Engine + '_>> {
         let _ = opt_limit;
         None
     }
 }
 
-/// A module that can run.
+/// A module that is ready to run.
 pub trait Loaded {
-    /// Calls a function on arguments without the function object.
+    /// Calls a function. `args` does not include the function object.
     fn call(&mut self, func: FuncId, args: &[Literal]) -> Outcome;
 }
 
-/// Which passes run before a module does.
+/// The passes that run on a module first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passes {
-    /// The level whose pipeline it is.
+    /// The level of the pipeline.
     pub level: OptLevel,
-    /// How many rewrites the passes may do; `None` for any number.
+    /// The maximum number of rewrites by the passes; `None` for no limit.
     pub opt_limit: Option<u64>,
-    /// A pass that is skipped, unless it is required: later passes then see IR that the full pipeline rarely produces.
+    /// A pass that is skipped, unless it is required: later passes then see IR that the full pipeline rarely
+    /// produces.
     pub without: Option<&'static str>,
 }
 
 impl Passes {
-    /// The passes of a level.
     pub fn of(level: OptLevel) -> Passes {
         Passes { level, opt_limit: None, without: None }
     }
@@ -69,7 +69,7 @@ impl Passes {
         format!("{:?}{without}{limit}", self.level)
     }
 
-    /// Runs the passes on functions of a module, verifying after each.
+    /// Runs the passes on functions of a module, with the verifier after each.
     pub(super) fn stages<'m>(self, module: &'m Module, options: &'m brolga_opt::Options) -> Stages<'m, 'm> {
         Stages::new(module, self.level, options, Cx::new(self.opt_limit))
     }
@@ -79,7 +79,7 @@ impl Passes {
     }
 }
 
-/// Options with which each pass is followed by the verifier.
+/// Options that run the verifier after each pass.
 pub(super) fn verifying() -> brolga_opt::Options {
     brolga_opt::Options { verify_each: true, ..brolga_opt::Options::default() }
 }
@@ -87,9 +87,9 @@ pub(super) fn verifying() -> brolga_opt::Options {
 /// The reference interpreter on high IR, in a fresh state for each call.
 #[derive(Clone, Copy, Debug)]
 pub struct HighInterpreter {
-    /// How many statements a call may execute.
+    /// The maximum number of statements per call.
     pub max_steps: u64,
-    /// The passes that run on the module before; `None` for nothing at all.
+    /// The passes that run on the module first; `None` for none.
     pub passes: Option<Passes>,
 }
 
@@ -143,14 +143,14 @@ impl Loaded for HighLoaded<'_> {
         match end {
             Ok(val) => match to_literal(&mut interp, cx, &val) {
                 Some(value) => Outcome::Returned(value),
-                None => Outcome::Failed("the result is no literal".to_owned()),
+                None => Outcome::Failed("the result is not a literal".to_owned()),
             },
             Err(end) => ended(&mut interp, cx, end),
         }
     }
 }
 
-/// How a call that did not return ended.
+/// The outcome of a call that did not return.
 pub(super) fn ended(interp: &mut Interp<'_>, cx: &Context, end: End) -> Outcome {
     match end {
         End::OutOfFuel => Outcome::OutOfFuel,

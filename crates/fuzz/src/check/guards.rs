@@ -1,18 +1,20 @@
-//! Tests of types that optimised code makes, left at every operand.
+//! Type tests in optimised code, made to fail at every operand.
 //!
 //! ```text
-//! f(a, b, n, site, round, other)     a program of dynamic::guarded: operand `site` is `other` in one round
+//! f(a, b, n, site, round, other)     a program of dynamic::guarded: operand `site` is `other` in one iteration
 //!
-//!   warm    a, b of one pair of types, site = -1                f goes up to tier 2, whose tests always hold
-//!   sweep   every site × every type of `other` × some rounds    at each operand, each test fails once, and the loop continues
+//!   warm    a, b of one pair of types, site = -1                f is promoted to tier 2, where all type tests hold
+//!   sweep   every site × every type of `other` × some iterations    at each operand, each test fails once, and the loop continues
 //! ```
 //!
-//! All calls give what the interpreter gives. The sweep is measured as well: the interpreter also runs the module as the passes leave it, and counts the entries of
-//! blocks, so that it is known of each branch on a test of a type whether both of its targets were entered.
+//! All calls have the interpreter's results. Coverage is measured as well: the interpreter also runs the
+//! optimised module and counts block entries, which shows for each branch on a type test whether both of its
+//! targets were entered.
 //!
-//! A branch has one side only ([`Guards::one_sided`]) if an earlier test decides it, or if both operands would have to change at once.
+//! A branch is taken to one side only ([`Guards::one_sided`]) if an earlier test decides it, or if both
+//! operands would have to change in the same iteration.
 //!
-//! Not done: exchanging both operands of an operator in one round.
+//! Not done: exchanging both operands of an operator in the same iteration.
 
 use super::differential::{Call, load};
 use super::engine::{Engine, HighInterpreter, Passes, ended, optimised, to_literal, to_val};
@@ -31,11 +33,11 @@ use brolga_ir::module::Literal;
 use brolga_ir::{Const, Context, Func, FuncId, Inst, Module, Op, Type, Value};
 use std::collections::BTreeSet;
 
-/// Rounds of the loop in each call.
+/// The number of loop iterations per call.
 const ROUNDS: i64 = 4;
-/// Calls before the sweep: enough for the second tier and its profile.
+/// Calls before the sweep: enough to reach the second tier with a profile.
 const WARM: usize = 20;
-/// The types of the first two arguments while the function is warmed up.
+/// The types of the first two arguments during warm-up.
 const STABLE: [[Type; 2]; 4] = [
     [Type::INT64, Type::INT64],
     [Type::FLOAT64, Type::FLOAT64],
@@ -44,20 +46,20 @@ const STABLE: [[Type; 2]; 4] = [
 ];
 const MAX_STEPS: u64 = 100_000;
 
-/// Counts of a sweep over a program of dynamic operators.
+/// The statistics of a sweep over a program of dynamic operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Guards {
     /// Calls on which the engines agreed.
     pub calls: usize,
-    /// How many of them returned.
+    /// The number of them that returned.
     pub returned: usize,
-    /// Branches on tests of types in the optimised function.
+    /// The number of branches on type tests in the optimised function.
     pub guards: usize,
-    /// Branches of them that went one way only.
+    /// The number of these branches that were taken to one side only.
     pub one_sided: usize,
 }
 
-/// Sweeps the program of a seed as the file's header says.
+/// Sweeps the program of a seed as described in the file's header.
 pub fn check_guards(seed: u64, tiered: &Tiered) -> Result<Guards, Box<Failure>> {
     let Guarded { text, sites } = dynamic::guarded(seed);
     sweep(seed, &text, sites, tiered).map_err(|trouble| Box::new(Failure { seed, text, trouble }))
@@ -83,7 +85,7 @@ fn sweep(seed: u64, text: &str, sites: i64, tiered: &Tiered) -> Result<Guards, T
     let refused = |why| Trouble::Refused { engine: tiered.name(), why };
     let mut all = Guards::default();
     for stable in STABLE {
-        // A session for each pair, so that each pair has a profile and code of its own.
+        // One session for each pair, so that each pair has its own profile and code.
         let mut loaded = fenced("loading", || tiered.session(program.clone(), module))?.map_err(refused)?;
         for args in calls(&mut rng, cx, stable, sites) {
             let is_sweep = args.1;
@@ -128,13 +130,13 @@ fn interpret(interp: &mut Interp<'_>, cx: &Context, id: FuncId, args: &[Literal]
     match args.and_then(|args| interp.call(id, &args)) {
         Ok(val) => match to_literal(interp, cx, &val) {
             Some(value) => Outcome::Returned(value),
-            None => Outcome::Failed("the result is no literal".to_owned()),
+            None => Outcome::Failed("the result is not a literal".to_owned()),
         },
         Err(end) => ended(interp, cx, end),
     }
 }
 
-/// The arguments of all calls for a pair of stable types; and whether they belong to the sweep.
+/// The arguments of all calls for a pair of stable types, each with whether it belongs to the sweep.
 fn calls(rng: &mut Rng, cx: &Context, stable: [Type; 2], sites: i64) -> Vec<(Vec<Literal>, bool)> {
     let int =
         |value: i64| Literal::Const(Const::Bits { ty: Type::INT64, bits: u128::from(value.cast_unsigned()) });
@@ -158,7 +160,7 @@ fn calls(rng: &mut Rng, cx: &Context, stable: [Type; 2], sites: i64) -> Vec<(Vec
     all
 }
 
-/// A value of a type, seldom an extreme one.
+/// A value of a type, rarely an extreme one.
 fn small(rng: &mut Rng, cx: &Context, ty: Type) -> Literal {
     let bits = match ty {
         Type::INT64 | Type::UINT64 | Type::INT32 | Type::UINT8 if rng.chance(80) => rng.below(9) as u128,
@@ -171,7 +173,8 @@ fn small(rng: &mut Rng, cx: &Context, ty: Type) -> Literal {
     Literal::Const(Const::Bits { ty, bits })
 }
 
-/// The module with hints at the dynamic calls of a function, as a profile gives them: one more pair of types is tested for.
+/// The module with the hints of a profile at the dynamic calls of a function, which add a test for one more
+/// pair of types.
 fn hinted(module: &Module, id: FuncId, rng: &mut Rng) -> Module {
     let mut module = module.clone();
     let func = &mut module[id];
@@ -187,7 +190,7 @@ fn hinted(module: &Module, id: FuncId, rng: &mut Rng) -> Module {
     module
 }
 
-/// The branches of a function whose conditions are tests of types, or several at once.
+/// The branches of a function whose conditions are one or more type tests.
 fn branches_on_types(func: &Func) -> Vec<Inst> {
     fn is_test(func: &Func, value: Value) -> bool {
         func.def_inst(value).is_some_and(|inst| match func.op(inst) {

@@ -1,10 +1,11 @@
-//! Literals as registers and bytes, by the rules of `ir::abi`: how values reach low IR and native code here.
+//! Literals in registers and memory, by the rules of `ir::abi`: how values are passed to low IR and native
+//! code here.
 //!
-//! The facade has another implementation for its users. This one is separate on purpose: the tests that use it find
-//! its disagreements with `lower`.
+//! The facade has another implementation for its users. This one is deliberately separate: the tests that use
+//! it detect disagreements between the facade and `lower`.
 //!
 //! ```text
-//! Literal ──encode──► one number a register ──► a call ──► numbers ──decode──► Literal
+//! Literal ──encode──► one number per register ──► a call ──► numbers ──decode──► Literal
 //!                        └─ addresses of bytes that a Place keeps ─┘
 //! ```
 
@@ -13,27 +14,25 @@ use brolga_ir::module::Literal;
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{Const, Context, Type, TypeKind};
 
-/// Where values in memory form live.
+/// Storage for values in memory form.
 pub(super) trait Place {
-    /// Puts bytes somewhere and gives their address.
+    /// Stores bytes and returns their address.
     fn put(&mut self, bytes: &[u8]) -> Option<u64>;
 
-    /// The bytes at an address.
     fn get(&mut self, address: u64, size: usize) -> Option<Vec<u8>>;
 
     /// The address of the permanent record of a string or symbol.
     fn record(&mut self, text: &Const) -> Option<u64>;
 
-    /// The string or symbol, by its type, whose permanent record is at an address.
+    /// The string or symbol, according to the type, whose permanent record is at an address.
     fn text(&mut self, ty: Type, address: u64) -> Option<Const>;
 }
 
-/// The type of a literal.
 pub(super) fn type_of(literal: &Literal) -> Type {
     literal.ty()
 }
 
-/// The registers that carry a value. `None` if it is not of the form's type, or the place is full.
+/// The registers that hold a value. `None` if its type is not the form's, or the storage is full.
 pub(super) fn encode(cx: &Context, form: &Form, value: &Literal, place: &mut dyn Place) -> Option<Vec<u128>> {
     match &form.kind {
         FormKind::Never => None,
@@ -64,7 +63,7 @@ pub(super) fn encode(cx: &Context, form: &Form, value: &Literal, place: &mut dyn
     }
 }
 
-/// The value that registers carry.
+/// The value held by registers.
 pub(super) fn decode(cx: &Context, form: &Form, leaves: &[u128], place: &mut dyn Place) -> Option<Literal> {
     match &form.kind {
         FormKind::Never => None,

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 /// The reference interpreter on low IR, in a fresh state for each call.
 #[derive(Clone, Copy, Debug)]
 pub struct LowInterpreter {
-    /// How many statements a call may execute.
+    /// The maximum number of statements per call.
     pub max_steps: u64,
-    /// The passes around `lower`; `None` for `lower` alone.
+    /// The passes before and after `lower`; `None` for `lower` alone.
     pub passes: Option<Passes>,
     /// A pass that then runs on every low function.
     pub alone: Option<&'static Pass>,

@@ -1,17 +1,17 @@
-//! The checks themselves, as functions that tests, fuzzers and the command call.
+//! The checks, as functions called by tests, fuzzers and the command.
 //!
-//! | function | what must hold |
+//! | function | property |
 //! |---|---|
-//! | [`check_differential`] | every engine gives the same outcome for the same call |
-//! | [`check_tiers`] | functions in two tiers give what the interpreter gives, first for the types that their profiles see, then for others |
-//! | [`check_guards`] | so does a program of dynamic operators when each operand of each of them is of each type in turn |
-//! | [`check_attack`] | checked programs of an attacker end as in the interpreter, end in time, and leave the heap whole |
-//! | [`check_round_trip`] | a module verifies; printing, reading and printing again gives the same text |
-//! | [`check_printed`] | a dump as Julia prints it is read or refused by name, and what was read prints and reads as the same module |
-//! | [`check_text`], [`check_binary`] | reading any bytes ends, without a panic, in a module or in errors that have places; a module can be compiled or is refused |
+//! | [`check_differential`] | every engine has the same outcome for the same call |
+//! | [`check_tiers`] | functions in two tiers agree with the interpreter, first for the types in their profiles, then for others |
+//! | [`check_guards`] | the same for a program of dynamic operators each of whose operands has each type in turn |
+//! | [`check_attack`] | checked programs of an attacker end as in the interpreter, end in time, and leave the heap intact |
+//! | [`check_round_trip`] | a module verifies; printing, reading and printing again results in the same text |
+//! | [`check_printed`] | a dump in Julia's format is read or refused by name; a module that was read is unchanged by printing and reading |
+//! | [`check_text`], [`check_binary`] | any bytes are read, without a panic, as a module or as errors with positions; a module is compiled or refused |
 //!
-//! A check returns a [`Failure`], which holds everything for reproducing the fault: the seed, the text and the
-//! outcome. None of them prints, and none reads a clock.
+//! A check returns a [`Failure`], which contains everything needed to reproduce the fault: the seed, the text
+//! and the outcome. Checks do not print or read a clock.
 
 mod attack;
 mod damage;
@@ -44,61 +44,59 @@ use brolga_ir::diag::Style;
 use brolga_ir::verify::{point_into_printout, verify_module};
 use std::fmt;
 
-/// A check that did not hold.
+/// A failed check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Failure {
     /// The seed of the input.
     pub seed: u64,
     /// The input.
     pub text: String,
-    /// The trouble.
     pub trouble: Trouble,
 }
 
 /// A kind of trouble.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Trouble {
-    /// Something panicked.
+    /// A panic occurred.
     Panic {
-        /// The stage.
+        /// The stage in which it occurred.
         stage: &'static str,
         /// The panic's message.
         message: String,
     },
-    /// An error points outside of the input, or says nothing.
+    /// An error has a position outside the input, or no message.
     BadPlace {
         /// The code of the error.
         code: &'static str,
-        /// Where it points.
+        /// Its position.
         span: (u32, u32),
     },
-    /// The verifier finds fault with a module that should be well formed.
+    /// The verifier rejects a module that should be well formed.
     Malformed(String),
-    /// The input was printed by Brolga, which does not read it.
+    /// The input was printed by Brolga, but cannot be read.
     Unreadable(String),
-    /// The input is what Julia prints, and an error calls it a mistake of syntax, or does not name what it refuses.
+    /// The input is in Julia's format, and an error reports a syntax error, or does not name the refused
+    /// construct.
     NotNamed(String),
-    /// The input was read and printed again, and came out otherwise.
+    /// Printing the input after reading it results in a different text.
     OtherText {
         /// The other text.
         second: String,
     },
-    /// The input was written in binary form and read, and writing it again gives other bytes.
+    /// Writing the input in binary form, reading and writing it again results in different bytes.
     OtherBytes,
-    /// An engine does not take the module.
+    /// An engine refuses the module.
     Refused {
-        /// The engine.
         engine: String,
-        /// Its reason.
+        /// The reason.
         why: String,
     },
     /// Engines disagree, or one of them cannot continue.
     Differs {
-        /// The call.
         call: String,
-        /// Engines and what they gave; the last one is the one that differs.
+        /// Engines and their outcomes; the last one differs.
         outcomes: Vec<(String, String)>,
-        /// The number of rewrites with which the last engine begins to differ, if it has passes and they are to blame.
+        /// The lowest limit of rewrites with which the last engine differs, if its passes are to blame.
         opt_limit: Option<u64>,
     },
 }
@@ -108,15 +106,15 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Panic { stage, message } => write!(f, "{stage} panicked: {message}"),
             Trouble::BadPlace { code, span: (start, end) } => {
-                write!(f, "the error `{code}` points at {start}..{end}, which is no place of the input")
+                write!(f, "the error `{code}` points at {start}..{end}, which is not a position in the input")
             }
             Trouble::Malformed(why) => write!(f, "the verifier says\n{why}"),
             Trouble::Unreadable(why) => write!(f, "the printed text cannot be read:\n{why}"),
             Trouble::NotNamed(why) => {
                 write!(f, "Julia prints this, and it is refused without a name:\n{why}")
             }
-            Trouble::OtherText { second } => write!(f, "reading and printing again gives\n{second}"),
-            Trouble::OtherBytes => f.write_str("writing, reading and writing again gives other bytes"),
+            Trouble::OtherText { second } => write!(f, "reading and printing again results in\n{second}"),
+            Trouble::OtherBytes => f.write_str("writing, reading and writing again results in other bytes"),
             Trouble::Refused { engine, why } => write!(f, "{engine} refuses the module: {why}"),
             Trouble::Differs { call, outcomes, opt_limit } => {
                 f.write_str(call)?;
@@ -148,7 +146,7 @@ pub(crate) fn fenced<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result
     })
 }
 
-/// Every broken rule of a module as text.
+/// The verifier's violations, as text.
 fn verify(module: &Module) -> Result<(), String> {
     let Err(found) = verify_module(module) else { return Ok(()) };
     let mut text = String::new();

@@ -14,8 +14,8 @@ use brolga_runtime::{Exception, ExceptionKind, Runtime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Machine code, compiled by the passes and the code generator's effort of a level. All functions of a module are one
-/// unit. Nothing bounds the steps: programs have to end by themselves.
+/// Machine code, compiled with the passes and the code generator's effort of a level. All functions of a
+/// module form one unit. Steps are not limited: programs have to terminate.
 #[derive(Clone)]
 pub struct Native {
     /// Compiles and links.
@@ -66,7 +66,7 @@ impl Loaded for NativeLoaded<'_> {
     }
 }
 
-/// Calls compiled code of a module's function on arguments without the function object.
+/// Calls compiled code of a module's function. `args` does not include the function object.
 pub(super) fn call_compiled(
     module: &Module,
     callable: &UntypedFunc,
@@ -75,7 +75,7 @@ pub(super) fn call_compiled(
     runtime: &Arc<Runtime>,
 ) -> Outcome {
     let cx = &module.cx;
-    // Strings pass through the heap of an interpreter.
+    // Strings are passed through the heap of an interpreter.
     let mut interp = Interp::new(module, Options::default(), Box::new(SimMemory::default()));
     let object = signature.params.first().map(|form| Val::Singleton(form.ty));
     let mut vals: Vec<Val> = object.into_iter().collect();
@@ -93,7 +93,7 @@ pub(super) fn call_compiled(
     match bridge::call(callable, signature, &vals, &mut interp, runtime) {
         Ok(val) => match to_literal(&mut interp, cx, &val) {
             Some(value) => Outcome::Returned(value),
-            None => Outcome::Failed("the result is no literal".to_owned()),
+            None => Outcome::Failed("the result is not a literal".to_owned()),
         },
         Err(BridgeError::Call(CallError::Exception(exception))) => thrown(&exception),
         Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => thrown(&exception),

@@ -11,21 +11,21 @@ use std::fmt::{self, Write};
 pub enum Outcome {
     /// With a value.
     Returned(Literal),
-    /// With an exception of this type; `error` and the like say something as well.
+    /// With an exception of this type; `ErrorException` and the like also have a message.
     Threw {
         /// The name of the exception's type.
         kind: String,
         /// The message of an `ErrorException` or `ArgumentError`; other exceptions are compared by their type.
         message: Option<String>,
     },
-    /// The engine could not continue, which no well-formed program may cause.
+    /// The engine could not continue, which a well-formed program must never cause.
     Failed(String),
-    /// The allowance of steps ran out.
+    /// The step limit was reached.
     OutOfFuel,
 }
 
 impl Outcome {
-    /// Whether two engines that ended like this agree. NaNs of one type agree whatever their bits.
+    /// Whether the outcomes of two engines agree. NaNs of the same type agree regardless of their bits.
     pub fn agrees(&self, other: &Outcome, cx: &Context) -> bool {
         match (self, other) {
             (Outcome::Returned(a), Outcome::Returned(b)) => same_value(a, b, cx),
@@ -34,7 +34,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome as text, values by their bits.
+    /// The outcome as text, with values as bits.
     pub fn display<'a>(&'a self, cx: &'a Context) -> impl fmt::Display + 'a {
         struct Show<'a>(&'a Outcome, &'a Context);
         impl fmt::Display for Show<'_> {
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// Equal types and bits; for floats also both NaN.
+/// Equal types and bits; or for floats, both NaN.
 fn same_value(a: &Literal, b: &Literal, cx: &Context) -> bool {
     match (a, b) {
         (Literal::Aggregate { ty: s, fields: x }, Literal::Aggregate { ty: t, fields: y }) => {
@@ -72,12 +72,12 @@ fn is_nan(value: &Literal, cx: &Context) -> bool {
         Some((64, PrimitiveRepr::Float)) => 0x7ff0_0000_0000_0000,
         _ => return false,
     };
-    // Without the sign, every pattern above infinity is a NaN.
+    // Without the sign, every bit pattern above infinity is a NaN.
     let sign = (infinity << 1) & !infinity & !(infinity - 1);
     bits & !sign > infinity
 }
 
-/// A literal as text: floats by their bits as well, because that is where engines differ.
+/// A literal as text; for floats also the bits, because engines differ there.
 pub fn show(value: &Literal, cx: &Context) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! Dumps as Julia prints them: read, or refused by name.
+//! Dumps in Julia's format: read, or refused by name.
 
 use super::damage::check_findings;
 use super::round_trip::round_trip;
@@ -8,8 +8,8 @@ use brolga_ir::diag::{Diagnostic, Severity, SourceFile, Style};
 use brolga_ir::text;
 use brolga_ir::verify::verify_module;
 
-/// Reads a dump. An error has to name what is refused, for nothing that Julia prints is a mistake of syntax. What is read and verifies is printed,
-/// read again and printed: the same text.
+/// Reads a dump. An error has to name the refused construct, because Julia never prints syntax errors. A
+/// module that was read and verifies is printed, read again and printed: the text must be the same.
 pub fn check_printed(seed: u64, dump: &str) -> Result<Reading, Box<Failure>> {
     checked(dump).map_err(|trouble| Box::new(Failure { seed, text: dump.to_owned(), trouble }))
 }
@@ -29,7 +29,7 @@ fn checked(dump: &str) -> Result<Reading, Trouble> {
     Ok(Reading::Accepted)
 }
 
-/// Whether an error names the construct that is refused; "this is no type" does not.
+/// Whether an error names the refused construct; "this is not a type" does not.
 fn is_named(fault: &Diagnostic) -> bool {
     !fault.code.starts_with("syntax") && !fault.message.starts_with("this is no")
 }

@@ -1,12 +1,13 @@
-//! Printed and written modules read back as they were.
+//! Modules that are printed or written, and read again, are unchanged.
 
 use super::{Failure, Trouble, fenced, verify};
 use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::text::{read, show_module};
 use brolga_ir::{Context, Module, binary};
 
-/// Verifies a module, prints it, reads the text, and prints that again: the same text. The same for the binary form. Gives the
-/// module that was read from the text, which must also mean the same; it has the context of the first.
+/// Verifies a module, prints it, reads the text, and prints the result: the texts must be the same. Does the
+/// same with the binary form. Returns the module that was read from the text, which must also have the same
+/// meaning; it has the context of the original.
 pub fn check_round_trip(seed: u64, module: &Module) -> Result<Module, Box<Failure>> {
     let mut text = String::new();
     let again = round_trip(module, &mut text);
@@ -30,7 +31,7 @@ pub(super) fn round_trip(module: &Module, text: &mut String) -> Result<Module, T
     Ok(unit.module)
 }
 
-/// Through the binary form and a context of its own: the same text, and the same bytes again.
+/// Through the binary form and a separate context: the text and the bytes must be the same.
 fn binary_round_trip(module: &Module, text: &str) -> Result<(), Trouble> {
     let bytes = fenced("writing", || binary::write(module))?;
     let read = fenced("reading", || binary::read(&bytes, Context::new()))?;

@@ -1,12 +1,14 @@
-//! Functions in two tiers: called with values of the same types until they are optimised for these, then with others.
+//! Functions in two tiers: called with values of the same types until they are optimised for these, then with
+//! others.
 //!
 //! ```text
-//! f(1.5::Any, 2::Any)      so often that the profile says `Float64` and `Int64`         tier 1, then tier 2
-//! f(0x07, 2), f(true, 2)   each argument of type `Any` with each other type             every test that tier 2 makes of it fails
+//! f(1.5::Any, 2::Any)      until the profile has `Float64` and `Int64`         tier 1, then tier 2
+//! f(0x07, 2), f(true, 2)   each argument of type `Any` with each other type             every tier-2 test of it fails
 //! f(1.5, 2)                the types of the profile again                               the same code
 //! ```
 //!
-//! The interpreter on the module is the oracle, for each call. Sessions refuse doors here, so the modules have none.
+//! The interpreter on the module is the oracle for each call. Sessions refuse doors here, so the modules have
+//! none.
 //!
 //! Cost: the compilation of a session, and some sixty calls of each function by both engines.
 
@@ -30,13 +32,13 @@ use brolga_runtime::Runtime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Calls of a function with the types of its profile. The profile says nothing of fewer than sixteen.
+/// Calls of a function with the types of its profile. A profile of fewer than sixteen calls is not used.
 const WARM: usize = 20;
-/// After how many calls a function is optimised.
+/// The number of calls after which a function is optimised.
 const CALLS: u32 = 18;
-/// After how many iterations a loop continues in optimised code.
+/// The number of iterations after which a loop continues in optimised code.
 const ITERATIONS: u32 = 40;
-/// Calls with the types of the profile after others, and with any types.
+/// Further calls with the types of the profile after other types, and calls with any types.
 const AGAIN: usize = 4;
 /// The types that each argument of unknown type has in turn.
 pub(super) const OTHERS: [Type; 11] = [
@@ -53,7 +55,7 @@ pub(super) const OTHERS: [Type; 11] = [
     Type::STRING,
 ];
 
-/// Functions of a session in two tiers. A function that was called often enough is optimised behind the call.
+/// Functions of a session in two tiers. A function that was called often enough is optimised after the call.
 #[derive(Clone)]
 pub struct Tiered {
     /// The run time of the sessions.
@@ -74,7 +76,7 @@ impl Engine for Tiered {
 }
 
 impl Tiered {
-    /// The functions of a program in a session. The module is that of the program.
+    /// The functions of a program in a session. `module` is the program's module.
     pub(super) fn session<'m>(
         &self,
         program: Program,
@@ -132,18 +134,18 @@ impl Loaded for TieredLoaded<'_> {
     }
 }
 
-/// How functions in tiers compared.
+/// The statistics of a comparison of tiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Climbed {
     /// Calls on which both engines agreed.
     pub calls: usize,
-    /// How many of them returned.
+    /// The number of them that returned.
     pub returned: usize,
     /// Functions that reached the second tier.
     pub optimised: usize,
 }
 
-/// Calls every high function of a module, but the methods of Base, as the file's header says.
+/// Calls every high function of a module, except the methods of Base, as described in the file's header.
 pub fn check_tiers(
     seed: u64,
     module: &Module,
@@ -185,7 +187,7 @@ fn climb(seed: u64, module: &Module, oracle: &dyn Engine, tiered: &Tiered) -> Re
     Ok(climbed)
 }
 
-/// The arguments of all calls of a function, in order. None if a type has no literals.
+/// The arguments of all calls of a function, in order. Empty if a type has no literals.
 fn arguments(rng: &mut Rng, cx: &Context, types: &[Type]) -> Vec<Vec<Literal>> {
     let stable: Vec<Type> =
         types.iter().map(|&ty| if ty == Type::ANY { values::of_any_type(rng) } else { ty }).collect();

@@ -1,13 +1,13 @@
-//! Pieces of functions that can follow each other, for patterns of several.
+//! Parts of functions that can be combined into patterns.
 
 use super::{Body, call_c, function, handler, identity, looping};
 
-/// A few statements that use the parameter `x`, or the last value of their kind.
+/// A few statements that use the parameter `x`, or the latest value of their kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// A sum with the last integer.
+    /// A sum with the latest integer.
     Sum,
-    /// A checked sum with the last integer.
+    /// A checked sum with the latest integer.
     CheckedSum,
     /// A product with the parameter.
     Product,
@@ -15,32 +15,29 @@ pub enum Piece {
     Division,
     /// A call of a function of the program.
     Call,
-    /// A call of C.
     CallOfC,
-    /// A call that is decided at run time, of the last object.
+    /// A call on the latest object that is resolved at run time.
     Dynamic,
-    /// An object.
     Object,
-    /// A field of the last object, read.
+    /// A load of a field of the latest object.
     Load,
-    /// A field of the last object, written.
+    /// A store to a field of the latest object.
     Store,
-    /// A condition with two ways that come together.
+    /// A condition with two branches that join.
     If,
     /// A loop with a sum in it.
     Loop,
     /// A call under a handler.
     Handler,
-    /// A block of its own.
+    /// A separate block.
     Block,
     /// A type test.
     Test,
-    /// A tuple, and an element of it.
+    /// A tuple, and a read of an element.
     Tuple,
 }
 
 impl Piece {
-    /// All of them.
     pub const ALL: &[Piece] = &[
         Piece::Sum,
         Piece::CheckedSum,
@@ -109,7 +106,7 @@ impl Piece {
     }
 }
 
-/// A program that has these pieces n times, in one function or in n of them.
+/// A program that has these pieces `n` times, in one function or in `n` functions.
 pub fn pattern(pieces: &[Piece], n: usize, is_apart: bool) -> String {
     let body = |times: usize| {
         move |b: &mut Body| {

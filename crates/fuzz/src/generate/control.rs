@@ -1,4 +1,4 @@
-//! Regions: statements, ifs, loops, forests of forward edges, unions taken apart, throws and returns.
+//! Regions: statements, ifs, loops, forests of forward edges, splits of unions, throws and returns.
 //!
 //! Shapes, with the φs that carry values out of them at `join` and `exit`:
 //!
@@ -10,8 +10,8 @@
 //!            └─────┴─────┴───►┘
 //! ```
 //!
-//! The first target of every branch is the block that is placed next, as the text form has it. A join to which no arm
-//! continues is never placed.
+//! The first target of every branch is the block that is placed next, as in the text form. A join without
+//! incoming edges is never placed.
 
 use super::func::{FuncGen, Loop};
 use brolga_ir::builtin::Builtin;
@@ -22,7 +22,7 @@ use brolga_ir::{Block, Inst, Op, Type, TypeKind, Value};
 type Carried = Vec<(Inst, Value, Type)>;
 
 impl FuncGen<'_> {
-    /// Statements until the region has enough, or control leaves it.
+    /// Adds statements until the region is full or control leaves it.
     pub(super) fn region(&mut self, depth: usize) {
         let scope = self.scope();
         for _ in 0..self.rng.between(1, 8) {
@@ -31,7 +31,7 @@ impl FuncGen<'_> {
             }
             self.statement(depth);
         }
-        // The outermost region belongs to the function's body, whose end still needs what it made.
+        // The outermost region is the function's body, whose end still needs the region's values.
         if self.block.is_none() || !self.at_function_level(depth) {
             self.leave_scope(scope);
         }
@@ -85,7 +85,7 @@ impl FuncGen<'_> {
         types.iter().map(|&ty| self.value_for(ty)).collect()
     }
 
-    /// Computes the operands of the join's φs and ends the open block with a jump to it, if a block is open.
+    /// If a block is open, computes the operands of the join's φs and ends the block with a jump to it.
     pub(super) fn go_to_join(&mut self, join: Block, types: &[Type], edges: &mut Vec<(Block, Vec<Value>)>) {
         if self.block.is_none() {
             return;
@@ -97,7 +97,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Opens the join with a φ for each type; without edges control does not come there.
+    /// Opens the join with a φ for each type; without edges it is unreachable and no block is open.
     pub(super) fn open_join(&mut self, join: Block, types: &[Type], edges: &[(Block, Vec<Value>)]) {
         if edges.is_empty() {
             self.block = None;
@@ -150,7 +150,8 @@ impl FuncGen<'_> {
         self.open_join(join, &types, &edges);
     }
 
-    /// A φ without an edge for one of the ways to it, used only where control came another way.
+    /// A φ that lacks an operand for one incoming edge, and is used only where control came from another
+    /// edge.
     fn partial_if(&mut self, depth: usize) {
         let condition = self.value(Type::BOOL);
         let blocks: [Block; 5] = std::array::from_fn(|_| self.func.make_block());
@@ -162,7 +163,7 @@ impl FuncGen<'_> {
         self.arm(otherwise, depth.saturating_sub(1), join, &[], &mut without);
         let (Some((there, values)), Some((elsewhere, _))) = (with.first().cloned(), without.first().cloned())
         else {
-            // One arm ended otherwise: the join is an ordinary one.
+            // One arm ends differently: the join is an ordinary one.
             return self.open_join(join, &[], if with.is_empty() { &without } else { &with });
         };
         self.start(join);
@@ -239,7 +240,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// The latch: steps the counter, closes the φs, and goes back, if anything comes to it.
+    /// The latch, if it is reachable: steps the counter, closes the φs, and jumps back.
     fn close_loop(&mut self, header: Block, phis: &Carried, counter: (Inst, Value), limit: Option<Value>) {
         let Some(Loop { latch, latch_edges, carried, .. }) = self.loops.last_mut() else { return };
         let (latch, carried) = (*latch, carried.clone());
@@ -296,7 +297,7 @@ impl FuncGen<'_> {
         self.goto(latch);
     }
 
-    /// `if c; break; end` out of any loop around, or `if c; continue; end`.
+    /// `if c; break; end` out of any enclosing loop, or `if c; continue; end`.
     fn leave_loop(&mut self) {
         let reachable: Vec<usize> =
             (0..self.loops.len()).filter(|&n| self.loops[n].handlers == self.handlers).collect();
@@ -323,11 +324,11 @@ impl FuncGen<'_> {
 
     // ----- forward edges without structure -----
 
-    /// A row of blocks, each of which continues to the next or jumps to any later one.
+    /// A sequence of blocks, each of which continues to the next or jumps to any later one.
     fn forest(&mut self, depth: usize) {
         let count = self.rng.between(3, 6);
         let blocks: Vec<Block> = (0..count).map(|_| self.func.make_block()).collect();
-        // The values that each block gets from its predecessors.
+        // The types of the values passed to each block by its predecessors.
         let types: Vec<Vec<Type>> = (0..count).map(|_| self.random_types(2)).collect();
         let mut edges: Vec<Vec<(Block, Vec<Value>)>> = vec![Vec::new(); count];
         self.go_to_join(blocks[0], &types[0], &mut edges[0]);
@@ -366,7 +367,7 @@ impl FuncGen<'_> {
 
     // ----- unions -----
 
-    /// Asks what a union holds, and continues with the value as that type.
+    /// Tests the type of a union's value, and continues with the value narrowed to that type.
     fn split_union(&mut self, depth: usize) {
         let Some(&union) = self.rng.pick(&self.palette.unions) else { return };
         let TypeKind::Union(members) = self.cx.types.kind(union) else { return };
@@ -397,7 +398,7 @@ impl FuncGen<'_> {
 
     // ----- ends -----
 
-    /// Runs `bad`, which does not come back, if the condition holds.
+    /// Runs `bad`, which does not return, if the condition holds.
     pub(super) fn throw_if(&mut self, condition: Value, bad: impl FnOnce(&mut Self)) {
         let (throws, goes_on) = (self.func.make_block(), self.func.make_block());
         self.branch(condition, throws, goes_on);
@@ -411,7 +412,7 @@ impl FuncGen<'_> {
         self.start(goes_on);
     }
 
-    /// A condition that is seldom true, so that most calls continue.
+    /// A condition that is rarely true, so that most calls continue.
     fn rare_condition(&mut self) -> Value {
         let ty = self.palette.int(self.rng);
         let value = self.value(ty);
@@ -470,7 +471,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Returns at the end of the function: a digest of what is left over, if the result has room for it.
+    /// Returns at the end of the function: a digest of the unused values, if it fits the result type.
     pub(super) fn return_late(&mut self) {
         let value = match self.cx.types.kind(self.result) {
             _ if self.result == Type::UINT64 => self.digest(),

@@ -1,10 +1,10 @@
-//! A number that depends on what a function computed, so that a wrong value anywhere shows in the result.
+//! A number that depends on a function's computations, so that a wrong value anywhere affects the result.
 //!
 //! ```text
 //! %d = x₀;  %d = %d * odd + xᵢ          for the available values that are still unused
 //! ```
 //!
-//! A value enters by its bits: floats with their NaNs replaced, aggregates by their fields.
+//! Values are included by their bits: floats with NaNs replaced, aggregates field by field.
 
 use super::func::FuncGen;
 use brolga_ir::builtin::Builtin;
@@ -12,11 +12,11 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::types::PrimitiveRepr;
 use brolga_ir::{Type, Value};
 
-/// How many values enter at most.
+/// The maximum number of included values.
 const MAX_VALUES: usize = 8;
 
 impl FuncGen<'_> {
-    /// A `UInt64` made of values that nothing used yet.
+    /// A `UInt64` computed from values that are still unused.
     pub(super) fn digest(&mut self) -> Value {
         let mut work: Vec<Value> = self.at_hand.iter().rev().copied().filter(|&v| !self.is_used(v)).collect();
         work.truncate(MAX_VALUES);
@@ -39,7 +39,7 @@ impl FuncGen<'_> {
         digest
     }
 
-    /// The bits of a scalar, widened or cut to 64.
+    /// The bits of a scalar, widened or truncated to 64.
     pub(super) fn as_uint64(&mut self, value: Value) -> Option<Value> {
         let ty = self.func.ty(value);
         if ty == Type::ANY {
@@ -66,7 +66,7 @@ impl FuncGen<'_> {
         })
     }
 
-    /// The fields of an aggregate; nothing for other values.
+    /// The fields of an aggregate; empty for other values.
     fn fields(&mut self, value: Value) -> Vec<Value> {
         let ty = self.func.ty(value);
         let count = self.cx.types.field_count(ty).unwrap_or(0);

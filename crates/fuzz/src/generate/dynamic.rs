@@ -1,19 +1,21 @@
-//! Calls of operators on values whose types are known at run time only.
+//! Calls of operators on values whose types are known only at run time.
 //!
 //! ```text
 //! %3 = dynamic Base.:+(%1, %2)::Any      numbers of any types; a method of the module, or the rules of Base
 //! %4 = dynamic Base.:<(%3, 2.5)::Any     asserted to be a Bool, or that and a branch
-//! %5 = Core.isa(%3, Float32)             a value taken apart by its type
+//! %5 = Core.isa(%3, Float32)             a value narrowed to its type
 //!
 //! loop      acc = φ (first, …)::Any      numbers of one type …
 //!           acc = acc + x
-//!           acc = i === k ? y : acc      … until one round makes it a value of another type
+//!           acc = i === k ? y : acc      … until one iteration makes it a value of another type
 //! ```
 //!
-//! Code for such calls tests for the types that are likely and continues with whatever is left, so the types of values have to change where
-//! the tests are: between calls of a function (arguments of type `Any`), on the paths to a φ, and between rounds of a loop.
+//! Code for such calls tests for the likely types and has a fallback for the others, so the types of values
+//! have to change where the tests are: between calls of a function (arguments of type `Any`), on the paths to
+//! a φ, and between iterations of a loop.
 //!
-//! Most values are numbers, so that most calls return. The bits of a NaN that a value of type `Any` may hold are never certain.
+//! Most values are numbers, so that most calls return. The bits of a NaN in a value of type `Any` are never
+//! considered certain.
 
 use super::func::FuncGen;
 use super::walk::Count;
@@ -21,19 +23,19 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Const, Op, Type, Value};
 
-/// Operators that give numbers; the first ones take all of them.
+/// Operators whose results are numbers; the first ones accept all numbers.
 const NUMBERS: [&str; 12] = ["+", "-", "*", "+", "-", "*", "min", "max", "/", "&", "|", "⊻"];
-/// How many of these do not throw for floats.
+/// The number of these that do not throw for floats.
 const OF_FLOATS: usize = 9;
 const DIVISIONS: [&str; 3] = ["÷", "%", "rem"];
 const TRUTHS: [&str; 6] = ["<", "<=", ">", ">=", "==", "!="];
 const UNARY: [&str; 3] = ["-", "abs", "+"];
 
-/// Statements of the longest method of an operator, and the call.
+/// The number of statements of the longest operator method, including the call.
 const CALL_STEPS: u64 = 8;
-/// Calls and other statements of a round of a loop.
+/// The number of calls and other statements per loop iteration.
 const ROUND: u64 = 60;
-/// The most rounds.
+/// The maximum number of iterations.
 const MOST_ROUNDS: usize = 8;
 
 impl FuncGen<'_> {
@@ -73,7 +75,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A call by the types of the operands.
+    /// A call resolved by the types of its operands.
     pub(super) fn dynamic_call(&mut self, name: &str, operands: &[Value]) -> Value {
         let function = self.cx.types.base_function(name);
         let object = self.func.constant(Const::Singleton(function));
@@ -82,7 +84,7 @@ impl FuncGen<'_> {
         self.emit(Op::Call, &operands, Type::ANY)
     }
 
-    /// A value whose type is not known, or a number of a known type.
+    /// A value of unknown type, or a number of a known type.
     fn operand(&mut self) -> Value {
         match self.rng.below(10) {
             0..6 => match self.find(Type::ANY) {
@@ -102,7 +104,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A type of numbers; those that programs have most of more often.
+    /// A type of numbers; the most common types are chosen more often.
     fn number_type(&mut self) -> Type {
         match self.rng.below(8) {
             0..3 => Type::INT64,
@@ -134,7 +136,7 @@ impl FuncGen<'_> {
         self.builtin(Builtin::Typeassert, &[value, asked], ty)
     }
 
-    /// One value or another: of type `Any`, whatever theirs are.
+    /// One of two values, as type `Any` regardless of their types.
     pub(super) fn mixed(&mut self, a: Value, b: Value) -> Value {
         let exact = self.is_exact(a) && self.is_exact(b);
         let condition = self.value(Type::BOOL);
@@ -145,7 +147,7 @@ impl FuncGen<'_> {
         chosen
     }
 
-    /// Asks what a value of any type is, and continues with it as that.
+    /// Tests the type of a value of type `Any`, and continues with the value narrowed to that type.
     pub(super) fn split_any(&mut self, depth: usize) {
         let Some(value) = self.find(Type::ANY) else { return self.dynamic_statement() };
         let ty = self.number_type();
@@ -170,7 +172,7 @@ impl FuncGen<'_> {
         self.open_join(join, &types, &edges);
     }
 
-    /// A loop over values of type `Any`, one of which gets another type in one round.
+    /// A loop over values of type `Any`, one of which gets another type in one iteration.
     pub(super) fn dynamic_loop(&mut self) {
         let trips = self.rng.between(2, MOST_ROUNDS);
         if !self.affords(trips as u64 * ROUND) {
@@ -211,7 +213,7 @@ impl FuncGen<'_> {
         ends.into_iter().for_each(|end| self.offer(end));
     }
 
-    /// A value of a loop, its counter, or a constant.
+    /// A value in a loop, the loop's counter, or a constant.
     fn one_of(&mut self, values: &[Value], index: Value) -> Value {
         match self.rng.below(10) {
             0 => index,
@@ -220,13 +222,13 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Some value, the later ones more often.
+    /// A value, more often a recent one.
     fn newest(&mut self, values: &[Value]) -> Value {
         let from = if self.rng.chance(50) { values.len() / 2 } else { 0 };
         self.rng.pick(&values[from..]).copied().unwrap_or(values[0])
     }
 
-    /// One value, or one made of it, by a branch that a comparison decides.
+    /// A value, or one computed from it, by a branch on a comparison.
     fn by_truth(&mut self, values: &[Value], index: Value) -> Value {
         let (x, y) = (self.one_of(values, index), self.one_of(values, index));
         let truth = self.truth_of(x, y);
@@ -243,7 +245,7 @@ impl FuncGen<'_> {
         self.phi(Type::ANY, &[(head, x), (then, made)]).1
     }
 
-    /// Bits that tell a value of any type from others, as far as it is a number of a usual type.
+    /// Bits that distinguish a value of type `Any` from others if it is a number of a common type.
     pub(super) fn any_as_uint64(&mut self, value: Value) -> Value {
         let (join, mut edges) = (self.func.make_block(), Vec::new());
         let exact = self.is_exact(value);

@@ -1,8 +1,8 @@
 //! The state of a function under construction, and the steps that all statements share.
 //!
 //! Invariants: `block`, if any, is placed, open (it has no terminator), and every value of `at_hand`
-//! dominates its end. `repeat` bounds the executions of the open block, `steps` the instructions that a call
-//! executes.
+//! dominates its end. `repeat` bounds the executions of the open block, `steps` the instructions executed by
+//! a call.
 
 use super::palette::{Palette, holds_float};
 use super::{Known, Options};
@@ -13,16 +13,16 @@ use brolga_ir::hints::Inlining;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Callee, Const, Context, Func, Inst, Level, Op, Param, Signature, Type, Value};
 
-/// How deep regions nest.
+/// The maximum nesting depth of regions.
 pub(super) const MAX_DEPTH: usize = 4;
-/// A recursive function calls itself at most this often in one activation,
+/// The maximum number of calls of itself in one activation of a recursive function,
 const SELF_CALLS: u32 = 2;
-/// and at most this deep: the number that falls starts at three or less.
+/// and a mask for the decreasing argument, which bounds the depth: it starts at three or less.
 const SELF_DEPTH_MASK: u128 = 3;
-/// Hence at most 1 + 2 + 4 + 8 activations.
+/// Hence the maximum number of activations: 1 + 2 + 4 + 8.
 const SELF_ACTIVATIONS: u64 = 15;
 
-/// A hint now and then. No dice: with hints a seed gives the program that it gives without.
+/// An occasional hint. It does not use random numbers, so that hints do not change the rest of the program.
 fn inlining(number: usize) -> Option<Inlining> {
     match number % 8 {
         1 => Some(Inlining::Always),
@@ -31,16 +31,16 @@ fn inlining(number: usize) -> Option<Inlining> {
     }
 }
 
-/// Memory that may be used at the open block.
+/// Memory that may be used in the open block.
 #[derive(Clone, Copy)]
 pub(super) struct Memory {
     pub(super) pointer: Value,
     pub(super) element: Type,
-    /// How many elements, a power of two.
+    /// The number of elements, a power of two.
     pub(super) count: usize,
 }
 
-/// A loop around the open block: where `break` and `continue` go, and what they carry.
+/// A loop around the open block: the targets of `break` and `continue`, and the values passed to them.
 pub(super) struct Loop {
     pub(super) exit: Block,
     pub(super) exit_types: Vec<Type>,
@@ -48,7 +48,7 @@ pub(super) struct Loop {
     pub(super) latch: Block,
     pub(super) latch_edges: Vec<(Block, Vec<Value>)>,
     pub(super) carried: Vec<Type>,
-    /// How many handlers were installed outside of the loop.
+    /// The number of handlers installed outside the loop.
     pub(super) handlers: usize,
 }
 
@@ -61,28 +61,30 @@ pub(super) struct FuncGen<'a> {
     pub(super) options: &'a Options,
     pub(super) func: Func,
     pub(super) result: Type,
-    /// The open block; `None` where control does not come.
+    /// The open block; `None` where the code would be unreachable.
     pub(super) block: Option<Block>,
     pub(super) at_hand: Vec<Value>,
     pub(super) memories: Vec<Memory>,
-    /// Mutable objects that may be used at the open block.
+    /// Mutable objects that may be used in the open block.
     pub(super) objects: Vec<Value>,
     pub(super) loops: Vec<Loop>,
     pub(super) repeat: u64,
     pub(super) steps: u64,
-    /// How many more instructions may be made.
+    /// The number of instructions that may still be made.
     pub(super) left: usize,
-    /// How many handlers are installed.
+    /// The number of installed handlers.
     pub(super) handlers: usize,
-    /// How the function calls itself, and how often it still may.
+    /// The function itself, its decreasing argument, and the number of calls of itself that may still be
+    /// made.
     pub(super) recursion: Option<(Known, Value, u32)>,
-    /// Values that something uses, and values whose float bits are certain, by number.
+    /// By value: whether it is used, and whether its float bits are certain.
     used: Vec<bool>,
     exact: Vec<bool>,
 }
 
 impl<'a> FuncGen<'a> {
-    /// Makes function number `index` of a module. Gives what others need to call it, unless it may not be called.
+    /// Makes function number `index` of a module. Returns the facts that callers need, unless it may not be
+    /// called.
     pub(super) fn generate(
         rng: &'a mut Rng,
         cx: &'a Context,
@@ -92,7 +94,7 @@ impl<'a> FuncGen<'a> {
         index: usize,
     ) -> (Func, Option<Known>) {
         let name = cx.names.intern(&function_name(rng, index));
-        // A function without callers may rely on the bits of its floats.
+        // A function without callers may rely on the bits of its float arguments.
         let is_root = rng.chance(40) || index + 1 == options.functions;
         let recursive = !is_root && options.features.calls && rng.chance(30);
         let mut params: Vec<Type> = (0..rng.between(1, 5)).map(|_| palette.any(rng)).collect();
@@ -152,7 +154,7 @@ impl<'a> FuncGen<'a> {
         }
     }
 
-    /// Returns at once if the falling number is zero, else notes how the function may call itself.
+    /// Returns if the decreasing argument is zero; otherwise records how the function may call itself.
     fn descend(&mut self, argument: Value, fact: &Known) {
         let mask = self.bits(Type::INT64, SELF_DEPTH_MASK);
         let number = self.intrinsic(Intrinsic::AndInt, &[argument, mask], Type::INT64);
@@ -172,7 +174,7 @@ impl<'a> FuncGen<'a> {
 
     // ----- instructions -----
 
-    /// Appends an instruction without result to the open block; without one nothing happens.
+    /// Appends an instruction without result to the open block, if a block is open.
     pub(super) fn emit_void(&mut self, op: Op, args: &[Value], blocks: &[Block], results: &[Type]) -> Inst {
         let inst = self.func.make_inst(op, args, blocks, results);
         for &arg in args {
@@ -186,14 +188,14 @@ impl<'a> FuncGen<'a> {
         inst
     }
 
-    /// Appends an instruction with one result, which is then at hand.
+    /// Appends an instruction with one result, which becomes available.
     pub(super) fn emit(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
         let value = self.emit_hidden(op, args, ty);
         self.offer(value);
         value
     }
 
-    /// Appends an instruction with one result that later statements do not find.
+    /// Appends an instruction with one result that does not become available.
     pub(super) fn emit_hidden(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
         let inst = self.emit_void(op, args, &[], &[ty]);
         self.func.result(inst).expect("the instruction was made with one result")
@@ -207,8 +209,8 @@ impl<'a> FuncGen<'a> {
         self.emit(Op::Builtin(builtin), args, ty)
     }
 
-    /// Calls a function by its argument types. A result of type `Union{}` is not put at hand. Two calls of eight say something about
-    /// inlining.
+    /// Calls a function by its argument types. A result of type `Union{}` does not become available. Two of
+    /// eight calls have an inlining hint.
     pub(super) fn invoke(
         &mut self,
         name: brolga_ir::Name,
@@ -220,7 +222,7 @@ impl<'a> FuncGen<'a> {
         self.invoke_function(function, params, args, ty)
     }
 
-    /// The same for a function of any module, by its type.
+    /// Like [`FuncGen::invoke`], for a function of any module, given by its type.
     pub(super) fn invoke_function(
         &mut self,
         function: Type,
@@ -274,7 +276,7 @@ impl<'a> FuncGen<'a> {
         self.end(Op::Branch, &[condition], &[then, otherwise]);
     }
 
-    /// A φ at the head of the open block, which holds nothing but φs yet.
+    /// A φ at the head of the open block, which contains only φs so far.
     pub(super) fn phi(&mut self, ty: Type, edges: &[(Block, Value)]) -> (Inst, Value) {
         let (blocks, values): (Vec<Block>, Vec<Value>) = edges.iter().copied().unzip();
         let inst = self.emit_void(Op::Phi, &values, &blocks, &[ty]);
@@ -285,13 +287,13 @@ impl<'a> FuncGen<'a> {
         (inst, value)
     }
 
-    /// A φ whose edges are not all known yet: nothing is assumed about its bits.
+    /// A φ whose edges are not all known yet, so its bits are not considered certain.
     pub(super) fn open_phi(&mut self, ty: Type, from: Block, first: Value) -> (Inst, Value) {
         let inst = self.emit_void(Op::Phi, &[first], &[from], &[ty]);
         (inst, self.func.result(inst).expect("a φ has one result"))
     }
 
-    /// Adds an edge to a φ that [`FuncGen::open_phi`] made.
+    /// Adds an edge to a φ made by [`FuncGen::open_phi`].
     pub(super) fn close_phi(&mut self, phi: Inst, from: Block, value: Value) {
         set(&mut self.used, value);
         self.func.add_phi_edge(phi, from, value);
@@ -299,39 +301,39 @@ impl<'a> FuncGen<'a> {
 
     // ----- what is at hand -----
 
-    /// Puts a value at hand.
+    /// Makes a value available.
     pub(super) fn offer(&mut self, value: Value) {
         self.at_hand.push(value);
     }
 
-    /// Marks what is at hand now, for [`FuncGen::leave_scope`].
+    /// A mark of the available values, for [`FuncGen::leave_scope`].
     pub(super) fn scope(&self) -> usize {
         self.at_hand.len()
     }
 
-    /// Takes everything away that came to hand since the mark.
+    /// Removes all values that became available since the mark.
     pub(super) fn leave_scope(&mut self, scope: usize) {
         self.at_hand.truncate(scope);
     }
 
-    /// Whether some instruction has the value as operand.
+    /// Whether an instruction has the value as an operand.
     pub(super) fn is_used(&self, value: Value) -> bool {
         get(&self.used, value)
     }
 
-    /// Whether the bits of a value are the same in every engine, even if it is or holds a NaN.
+    /// Whether the bits of a value are the same in every engine, even if it is or contains a NaN.
     pub(super) fn is_exact(&self, value: Value) -> bool {
         get(&self.exact, value)
             || self.func.as_const(value).is_some()
             || !holds_float(self.cx, self.func.ty(value))
     }
 
-    /// Notes that the bits of a value are certain.
+    /// Records that the bits of a value are certain.
     pub(super) fn set_exact(&mut self, value: Value) {
         set(&mut self.exact, value);
     }
 
-    /// Whether so many more steps may be taken in the open block.
+    /// Whether the open block may execute this many more steps.
     pub(super) fn affords(&self, steps: u64) -> bool {
         steps.saturating_mul(self.repeat).saturating_add(self.steps) <= self.options.max_steps
     }
@@ -349,7 +351,7 @@ fn get(marks: &[bool], value: Value) -> bool {
     marks.get(value.as_u32() as usize).copied().unwrap_or(false)
 }
 
-/// Names of all the kinds that the text has to quote.
+/// Names of all kinds that have to be quoted in text.
 fn function_name(rng: &mut Rng, index: usize) -> String {
     match rng.below(8) {
         0 => format!("θ{index}"),
@@ -359,7 +361,8 @@ fn function_name(rng: &mut Rng, index: usize) -> String {
     }
 }
 
-/// The type of a function's result: most functions give a digest of what they made, so that little of it is dead.
+/// The type of a function's result: most functions return a digest of their values, so that few of them are
+/// dead.
 fn result_type(rng: &mut Rng, cx: &Context, palette: &Palette) -> Type {
     let plain = palette.any(rng);
     let with_digest = match rng.below(10) {

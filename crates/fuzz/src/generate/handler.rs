@@ -51,11 +51,11 @@ impl FuncGen<'_> {
         }
         self.leave_scope(scope);
 
-        // Until the exception is popped, control must not leave either: `handlers` continues counting this one.
+        // Until the exception is popped, control must not leave either: `handlers` still counts this one.
         self.start(catch);
         self.emit(Op::PhiC, &stores, variable);
         self.emit_hidden(Op::TheException, &[], Type::ANY);
-        // An exception thrown here goes to the handler outside; the exception that is being handled is not lost by it.
+        // An exception thrown here goes to the outer handler; the exception being handled is not lost.
         self.region(1);
         if self.block.is_some() {
             let value = self.value_for(result);

@@ -1,4 +1,4 @@
-//! Functions of Base that generated loops over ranges call, as Julia has them.
+//! Functions of Base that are called by generated loops over ranges, as defined in Julia.
 //!
 //! ```text
 //! steprange_last(start, step, stop)    the last element of a range with a step, or an ArgumentError
@@ -10,7 +10,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Context, Func, Module, Type, Value};
 
-/// The function that gives the last element of a range with a step.
+/// The function that returns the last element of a range with a step.
 pub(super) const LAST: &str = "Base.steprange_last";
 
 /// The result type of `iterate` for ranges of `Int64`.
@@ -19,7 +19,8 @@ pub(super) fn next_type(cx: &Context) -> Option<Type> {
     cx.types.union(&[Type::NOTHING, pair]).ok()
 }
 
-/// Adds the functions of Base that loops call: `steprange_last` and the methods of `iterate`. Steps are never zero unless statements may throw.
+/// Adds the functions of Base that loops call: `steprange_last` and the methods of `iterate`. Steps are never
+/// zero unless statements may throw.
 pub(super) fn add_functions(cx: &Context, throws: bool, module: &mut Module) {
     for func in [steprange_last(cx, throws), iterate_first(cx), iterate_next(cx)] {
         let func = func.expect("the functions below are well-formed");
@@ -62,7 +63,7 @@ fn steprange_last(cx: &Context, throws: bool) -> Result<Func, BuildError> {
     b.finish()
 }
 
-/// A type of ranges of Base.
+/// A range type of Base.
 pub(super) fn range_of(cx: &Context, name: &str, params: &[Type]) -> Option<Type> {
     cx.types.nominal(cx.types.find_decl(cx.names.intern(name))?, params).ok()
 }
@@ -94,7 +95,7 @@ fn iterate_next(cx: &Context) -> Result<Func, BuildError> {
     b.finish()
 }
 
-/// Returns `nothing` if there is no next number, else the number twice.
+/// Returns `nothing` if there is no next number, otherwise the number twice.
 fn ends(
     b: &mut Builder<'_>,
     is_done: Value,

@@ -8,7 +8,7 @@
 //!      free(%1)
 //! ```
 //!
-//! Addresses never become operands of other statements. A path that leaves the region early leaks its memory.
+//! Addresses are not operands of other statements. A path that leaves the region early leaks its memory.
 
 use super::func::{FuncGen, Memory};
 use super::palette::holds_float;
@@ -39,7 +39,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Memory for so many elements, as it comes from `malloc` and as a pointer to elements.
+    /// Memory for `count` elements, as returned by `malloc` and as a pointer to elements.
     pub(super) fn elements(&mut self, element: Type, count: usize) -> (Value, Value) {
         let types = &self.cx.types;
         let of = |ty| types.ptr(ty).expect("every type with a layout has a pointer type");
@@ -83,7 +83,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// The second half of the memory now and then, through `add_ptr`, or `add_ptr` and `sub_ptr`.
+    /// Occasionally the second half of the memory, through `add_ptr`, or `add_ptr` and `sub_ptr`.
     fn offset(&mut self, pointer: Value, element: Type, count: usize) -> (Value, usize) {
         if count < 2 || self.rng.chance(70) {
             return (pointer, count);
@@ -113,14 +113,14 @@ impl FuncGen<'_> {
         self.emit_hidden(Op::Intrinsic(Intrinsic::Pointerset), &[pointer, value, index, align], ty);
     }
 
-    /// The assumption of the access: nothing, or the type's own alignment, which `malloc` grants.
+    /// The alignment operand of an access: none, or the type's own alignment, which `malloc` guarantees.
     pub(super) fn align(&mut self, element: Type) -> Value {
         let natural = self.cx.types.layout(element).map_or(1, |l| u128::from(l.align));
         let align = if self.rng.chance(50) { 1 } else { natural };
         self.bits(Type::INT64, align)
     }
 
-    /// Atomic access to an integer of at most 64 bits that nothing else sees.
+    /// An atomic access to an integer of at most 64 bits that is not accessed elsewhere.
     pub(super) fn atomic(&mut self) {
         let atomic = |m: &&Memory| {
             let is_int = self.palette.ints.contains(&m.element) && !holds_float(self.cx, m.element);

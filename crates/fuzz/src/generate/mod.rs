@@ -1,14 +1,14 @@
 //! Well-formed high-IR modules from a seed.
 //!
 //! ```text
-//! palette   declares types, decides which ones the module uses
+//! palette   declares types, chooses the ones that the module uses
 //! func      the state of a function under construction: block, available values, spent budget
-//! value     an operand of a wanted type: available, constant, or made for the purpose
+//! value     an operand of a given type: available, constant, or newly computed
 //! straight  statements without control flow: intrinsics, tuples, fields, calls
-//! control   ifs, loops, forests of forward edges, unions taken apart, throws, returns
+//! control   ifs, loops, forests of forward edges, splits of unions, throws, returns
 //! memory    malloc, loads and stores in bounds, free
 //! objects   mutable objects
-//! dynamic   operators on values whose types are known at run time only
+//! dynamic   operators on values whose types are known only at run time
 //! operators methods of operators for these
 //! ranges    loops over ranges, arrays and tuples as Julia prints them
 //! iterate   functions of Base that these loops call
@@ -17,20 +17,22 @@
 //! handler   try and catch with ϒ and φᶜ
 //! ```
 //!
-//! **Scopes.** Control flow is built from nested regions. The available values are a stack; a region's own values leave it
-//! at the region's end, so that every available value dominates its uses. Surviving values pass through
-//! φs at the join.
+//! **Scopes.** Control flow is built from nested regions. The available values are a stack; a region's own
+//! values are removed at its end, so that every available value dominates its uses. Values that survive the
+//! region pass through φs at the join.
 //!
-//! **Termination.** Loops count to a constant, calls go to functions made before, or to the function itself with a number
-//! that falls from at most three. Every function has an upper bound of the steps of a call
-//! ([`Options::max_steps`]); code beyond it is not made.
+//! **Termination.** Loops count to a constant; calls go to functions made before, or to the function itself
+//! with an argument that decreases from at most three. Every function has an upper bound on the steps of a
+//! call ([`Options::max_steps`]); code that would exceed it is not made.
 //!
-//! **One meaning.** Arithmetic that gives a NaN may give any. A float is *exact* if its bits are certain even then;
-//! operations on bits (`bitcast` to an integer, `===`, the sign operand of `copysign_float`) get exact floats
-//! only. Addresses are never inspected, memory is written before it is read, and elements that no path defines
-//! are not read. `_fast` intrinsics and `muladd_float` may differ between engines and are made on request only.
+//! **A single meaning.** If the result of arithmetic is a NaN, its bits are unspecified. A float is *exact*
+//! if its bits are certain even then; operations on bits (`bitcast` to an integer, `===`, the sign operand of
+//! `copysign_float`) get exact floats only. Addresses are never inspected, memory is written before it is
+//! read, and undefined elements are not read. `_fast` intrinsics and `muladd_float` may differ between
+//! engines and are generated only on request.
 //!
-//! Not done: dynamic calls of anything but operators and `iterate`, arrays of mutable objects, objects as arguments and results, assigned globals, vararg functions, static parameters, printing.
+//! Not done: dynamic calls other than operators and `iterate`, arrays of mutable objects, objects as
+//! arguments and results, assigned globals, vararg functions, static parameters, printing.
 
 mod control;
 mod digest;
@@ -57,17 +59,17 @@ use palette::Palette;
 /// Options of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// How many functions.
+    /// The number of functions.
     pub functions: usize,
-    /// About how many instructions a function has.
+    /// The approximate number of instructions per function.
     pub size: usize,
-    /// How many instructions a call may execute at most.
+    /// The maximum number of instructions executed by a call.
     pub max_steps: u64,
-    /// Which parts of the IR are used.
+    /// The features of the IR that are used.
     pub features: Features,
 }
 
-/// Parts of the IR that can be left out.
+/// Features of the IR that can be disabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
     /// Integers of 128 bits.
@@ -84,13 +86,14 @@ pub struct Features {
     pub texts: bool,
     /// `===` on strings that are not constants, which native code refuses.
     pub text_identity: bool,
-    /// Raw memory from `malloc`: a door, which checked programs have not.
+    /// Raw memory from `malloc`: a door, which checked programs may not use.
     pub memory: bool,
     /// Vectors of numbers.
     pub arrays: bool,
     /// Mutable objects.
     pub objects: bool,
-    /// Operators on values of type `Any`. Objects of the heap hold these, and no method may accept them: needs `throws`.
+    /// Operators on values of type `Any`. Needs `throws`, because the heap holds these values and there may
+    /// be no matching method.
     pub dynamic: bool,
     /// Loops over ranges, tuples, and (with `arrays`) vectors and memories.
     pub ranges: bool,
@@ -100,14 +103,14 @@ pub struct Features {
     pub throws: bool,
     /// Exception handlers.
     pub handlers: bool,
-    /// `_fast` intrinsics and `muladd_float`, whose values may differ between engines.
+    /// `_fast` intrinsics and `muladd_float`, whose results may differ between engines.
     pub inexact: bool,
-    /// Statements that mean nothing to the result: marks, questions to the processor.
+    /// Statements that do not affect the result: marks, queries about the processor.
     pub marks: bool,
 }
 
 impl Features {
-    /// Everything that the generator knows.
+    /// All features.
     pub const ALL: Features = Features {
         wide_ints: true,
         floats: true,
@@ -128,10 +131,10 @@ impl Features {
         marks: true,
     };
 
-    /// Features that compile to native code and have one result in every engine.
+    /// Features that compile to native code and have the same result in every engine.
     pub const NATIVE: Features = Features { inexact: false, text_identity: false, ..Features::ALL };
 
-    /// The same without anything that the heap holds, exceptions among it, for the interpreter of low IR.
+    /// The same without heap objects, including exceptions, for the interpreter of low IR.
     pub const WITHOUT_OBJECTS: Features = Features {
         texts: false,
         throws: false,
@@ -145,7 +148,7 @@ impl Features {
     /// Features of native code, without doors.
     pub const CHECKED: Features = Features { memory: false, ..Features::NATIVE };
 
-    /// Integers, branches and loops, and nothing else.
+    /// Only integers, branches and loops.
     pub const PLAIN: Features = Features {
         wide_ints: false,
         floats: false,
@@ -173,13 +176,13 @@ impl Default for Options {
     }
 }
 
-/// Facts about a function that others may call.
+/// The facts about a function that callers need.
 #[derive(Clone, Debug)]
 struct Known {
     name: Name,
     params: Vec<Type>,
     result: Type,
-    /// How many instructions a call executes at most.
+    /// The maximum number of instructions executed by a call.
     steps: u64,
 }
 
@@ -187,7 +190,7 @@ struct Known {
 ///
 /// # Panics
 ///
-/// If the generator makes what a module refuses, which is a bug in the generator.
+/// If the generated module is refused, which is a bug in the generator.
 pub fn generate(seed: u64, options: &Options) -> Module {
     let mut rng = Rng::new(seed);
     let cx = Context::new();
@@ -227,8 +230,8 @@ mod tests {
         (0..count).map(move |seed| (seed, generate(seed, &options)))
     }
 
-    /// Blocks end in a terminator, φs stand at heads with one edge for a predecessor at most, definitions dominate uses,
-    /// loops have one entry.
+    /// Blocks end in a terminator, φs are at heads with at most one edge per predecessor, definitions
+    /// dominate uses, loops have one entry.
     fn check_structure(seed: u64, func: &Func) {
         let cfg = Cfg::compute(func);
         let tree = DomTree::compute(&cfg);

@@ -1,12 +1,13 @@
-//! Mutable objects: made, changed, compared by identity, linked to each other.
+//! Mutable objects: created, modified, compared by identity, linked to each other.
 //!
 //! ```text
-//! %1 = new(M0, a, b, nothing)        a region's own objects; the last field holds another object, or nothing
-//! …    getfield, setfield!, ===      of any object around, in any block of the region
-//! …    %2 = getfield(%1, :link)      an object by another one's field: tested, then read
+//! %1 = new(M0, a, b, nothing)        a region's own objects; the last field refers to another object, or is nothing
+//! …    getfield, setfield!, ===      on any available object, in any block of the region
+//! …    %2 = getfield(%1, :link)      an object read from another one's field: tested, then used
 //! ```
 //!
-//! Every field has a value from the beginning. Objects are no arguments and no results, so they escape into each other only.
+//! Every field is initialised. Objects are not passed as arguments or results, so they only escape into each
+//! other.
 
 use super::func::FuncGen;
 use brolga_ir::builtin::Builtin;
@@ -45,7 +46,7 @@ impl FuncGen<'_> {
         other.unwrap_or_else(|| self.func.constant(Const::Singleton(Type::NOTHING)))
     }
 
-    /// A statement about some object around.
+    /// A statement on an available object.
     pub(super) fn object_statement(&mut self) {
         let Some(&object) = self.rng.pick(&self.objects) else { return self.straight() };
         let other = self.rng.pick(&self.objects).copied().unwrap_or(object);
@@ -70,7 +71,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A field that holds a value: its name and type.
+    /// A field other than the link: its name and type.
     fn value_field(&mut self, object: Value) -> Option<(Value, Type)> {
         let ty = self.func.ty(object);
         let values = self.cx.types.field_count(ty)? - 1;
@@ -107,7 +108,7 @@ impl FuncGen<'_> {
             self.write_field(there);
         } else {
             self.read_field(there);
-            // The value is out of reach behind the block; written to the first object, it counts.
+            // The value is unavailable after the block; it counts as used by writing it to the first object.
             self.write_field(object);
         }
         self.leave_scope(scope);

@@ -1,14 +1,15 @@
-//! Methods of operators, which calls decided at run time reach by the types of their operands.
+//! Methods of operators, which are called through dispatch at run time by the types of their operands.
 //!
 //! ```text
-//! function Base.:+(x::Int64, y::Int64)::Int64        as the library has it, or with another sum
+//! function Base.:+(x::Int64, y::Int64)::Int64        as in the library, or with another sum
 //! function Base.:+(x::Float64, y::Int64)::Float64
 //! function Base.:+(x::Own, y::Int64)::Own            struct Own; v::Int64; end
 //! ```
 //!
-//! The optimiser tests operands for the types of such methods and calls the right one, so each of them gives the code of a call one more test that
-//! can fail. A module has methods of some operators only: the others are decided by the rules of Base for numbers. A method that does not compute what
-//! these rules say shows whether every way to an operator looks at methods first.
+//! The optimiser tests operands for the types of such methods and calls the matching one, so each method adds
+//! a test that can fail to the code of a call. A module has methods for some operators only: the others
+//! follow the rules of Base for numbers. A method that deviates from these rules shows whether every path to
+//! an operator considers methods first.
 
 use crate::rng::Rng;
 use brolga_ir::build::{BuildError, Builder};
@@ -87,7 +88,7 @@ impl Operator {
         }))
     }
 
-    /// A method on the module's own numbers, whose other operand is one of them, an integer, or anything.
+    /// A method on the module's own numbers, whose other operand is such a number, an integer, or any value.
     fn of_own(&self, cx: &Context, own: Type, (x, y): (Type, Type)) -> Result<Func, BuildError> {
         let result = self.result(own);
         self.method(cx, x, y, result, |b, x, y| {
@@ -118,7 +119,7 @@ impl Operator {
     }
 }
 
-/// The module's own type of numbers.
+/// The module's own number type.
 pub(super) fn own_number(cx: &Context) -> Option<Type> {
     let field = FieldDecl::new(cx.names.intern("v"), Type::INT64);
     let decl = cx.types.declare(cx.names.intern("Own"), &[]).ok()?;

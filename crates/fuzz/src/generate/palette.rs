@@ -1,21 +1,21 @@
 //! The types that one module uses.
 //!
-//! A module gets a few composite types rather than a stream of new ones, so that values of one type meet often. Structs
-//! are declared for the module; some are instances of a parametric declaration or of one that Base has.
+//! A module has a few composite types rather than many different ones, so that values of the same type are
+//! often combined. Structs are declared for the module; some are instances of a parametric declaration or of
+//! one in Base.
 
 use super::{Features, operators};
 use crate::rng::Rng;
 use brolga_ir::types::{DeclKind, FieldDecl, FieldRepr};
 use brolga_ir::{Context, Name, Type, TypeKind};
 
-/// Aggregates with more scalars than this are not made.
+/// Aggregates with more scalars than this are not generated.
 const MAX_LEAVES: usize = 14;
 
-/// The types at hand.
+/// The available types.
 pub(super) struct Palette {
     /// Integers, signed and unsigned.
     pub(super) ints: Vec<Type>,
-    /// Floats.
     pub(super) floats: Vec<Type>,
     /// Tuples, named tuples, structs.
     pub(super) aggregates: Vec<Type>,
@@ -25,11 +25,11 @@ pub(super) struct Palette {
     pub(super) unions: Vec<Type>,
     /// Strings and symbols.
     pub(super) texts: Vec<Type>,
-    /// Global variables, which nothing assigns.
+    /// Global variables, which are never assigned.
     pub(super) globals: Vec<(Name, Type)>,
-    /// The module's own type of numbers, which operators have methods for.
+    /// The module's own number type, for which operators have methods.
     pub(super) own: Option<Type>,
-    /// Whether there are values whose types are not known.
+    /// Whether there are values of unknown type.
     dynamic: bool,
 }
 
@@ -48,7 +48,7 @@ impl Palette {
         if features.wide_ints {
             ints.extend([Type::INT128, Type::UINT128]);
         }
-        // With fewer types in one module, more of its values can be operands of one operation.
+        // With fewer types in a module, more of its values can be operands of the same operation.
         while ints.len() > 5 {
             ints.remove(rng.below(ints.len()));
         }
@@ -106,7 +106,7 @@ impl Palette {
         }
     }
 
-    /// An integer type; the machine's own more often.
+    /// An integer type, more often the machine's own.
     pub(super) fn int(&self, rng: &mut Rng) -> Type {
         if rng.chance(30) { Type::INT64 } else { rng.pick(&self.ints).copied().unwrap_or(Type::INT64) }
     }
@@ -138,7 +138,7 @@ impl Palette {
         self.scalar(rng)
     }
 
-    /// The possible fields of an aggregate. Tuples do not hold unions: their types would be abstract.
+    /// The type of an aggregate's field. Tuples do not contain unions: their types would be abstract.
     fn field(&self, rng: &mut Rng, unions: bool) -> Type {
         match rng.below(10) {
             0 | 1 => rng.pick(&self.aggregates).copied().unwrap_or(Type::INT32),
@@ -224,7 +224,7 @@ impl Palette {
     }
 }
 
-/// How many scalars a value holds.
+/// The number of scalars in a value.
 fn leaves(cx: &Context, ty: Type) -> usize {
     if let TypeKind::Union(members) = cx.types.kind(ty) {
         return 1 + members.iter().map(|&m| leaves(cx, m)).max().unwrap_or(0);
@@ -235,12 +235,12 @@ fn leaves(cx: &Context, ty: Type) -> usize {
     }
 }
 
-/// Whether values of the type hold a float somewhere.
+/// Whether values of the type contain a float.
 pub(super) fn holds_float(cx: &Context, ty: Type) -> bool {
     holds(cx, ty, &[Type::FLOAT16, Type::FLOAT32, Type::FLOAT64])
 }
 
-/// Whether values of the type may hold a value of one of the types somewhere.
+/// Whether values of the type may contain a value of one of the types.
 pub(super) fn holds(cx: &Context, ty: Type, wanted: &[Type]) -> bool {
     match cx.types.kind(ty) {
         TypeKind::Union(members) => members.iter().any(|&m| holds(cx, m, wanted)),

@@ -1,4 +1,4 @@
-//! Loops over ranges, tuples, vectors and memories, with the idioms that Julia prints for `for x in …`.
+//! Loops over ranges, tuples, vectors and memories, in the idioms that Julia prints for `for x in …`.
 //!
 //! ```text
 //!     plain                                 with flags                            by `iterate`
@@ -11,18 +11,20 @@
 //!     goto 1                                   goto exit if not !%f               %v = iterate(r, %s)
 //! ```
 //!
-//! The test and the step stand before the loop and again at its latch. With flags, the φ of the item and the one of the state have no edge from the way on which there is no
-//! next item, as Julia until 1.10 prints them. Bodies are regions with everything that a region may have, `break` and `continue` among it.
+//! The test and the step precede the loop and are repeated at its latch. With flags, the φs of the item and
+//! of the state have no operand for the edge on which there is no next item, as printed by Julia up to 1.10.
+//! Bodies are regions with arbitrary contents, including `break` and `continue`.
 //!
 //! | source | done | item and state |
 //! |---|---|---|
 //! | `a:b` | `b < a`, later `state === b` | `a`, later `state + 1` |
 //! | `a:s:b` | not (`a === b` or `(0 < s) === (a < b)`), later `state === b` | `a`, later `state + s` |
-//! | a vector, a memory, a tuple | the number is not one of an element | the element, `state + 1` |
+//! | a vector, a memory, a tuple | the number is not a valid index | the element, `state + 1` |
 //! | `iterate` | the result is `nothing` | the result's fields |
 //!
-//! Starts and ends are constants or computed, also near the ends of their type; steps are positive, negative, and with the feature `throws` seldom zero,
-//! which is an `ArgumentError`. Distances between them are small by construction, so loops are short.
+//! Starts and ends are constants or computed, including values near the limits of their type; steps are
+//! positive, negative, and with the feature `throws` rarely zero, which is an `ArgumentError`. The distances
+//! between them are small by construction, so loops are short.
 
 use super::func::{FuncGen, Loop};
 use super::iterate::{LAST, next_type, range_of, unit_range};
@@ -30,44 +32,46 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Const, Inst, Op, Type, Value};
 
-/// The items of a loop.
+/// The source of a loop's items.
 #[derive(Clone, Copy)]
 enum Source {
-    /// The numbers of a range with both ends. They are fields of `range`, or known apart from it.
+    /// The numbers of a range with both ends. They are fields of `range`, or known separately.
     Unit { ty: Type, start: Value, stop: Value, range: Option<Value> },
     /// The numbers of a range whose last element is known.
     Step { ty: Type, start: Value, step: Value, last: Value },
-    /// The elements of a vector, with checks of bounds or without.
+    /// The elements of a vector, with or without bounds checks.
     Vector { array: Value, element: Type, checked: bool, by_reference: bool },
     /// The elements of a memory.
     Memory { memory: Value, element: Type, checked: bool },
     /// The elements of a tuple of one type.
     Tuple { tuple: Value, element: Type, count: usize, checked: bool },
-    /// Results of `iterate`, called by its types or by dispatch, with their own type or as values of unknown type.
+    /// The results of `iterate`, called by its types or by dispatch, with their own type or as values of
+    /// unknown type.
     Iterate { range: Value, ty: Type, dynamic: bool, untyped: bool },
 }
 
-/// How a test for the end is printed.
+/// The printed form of a test for the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Plain,
     Flags,
 }
 
-/// A test for the end of a loop: its condition, and the value from which the next item is read, if there is one.
+/// A test for the end of a loop: its condition, and the value from which the next item is read, if there is
+/// one.
 struct Test {
     condition: Value,
-    /// Whether the condition says that there is no next item, rather than that there is one.
+    /// Whether the condition is true if there is no next item, rather than if there is one.
     is_done: bool,
     /// The result of `iterate`.
     result: Option<Value>,
 }
 
-/// A bound on the iterations of each of these loops.
+/// The maximum number of iterations of each of these loops.
 const MOST_TRIPS: u64 = 18;
-/// Elements of vectors, memories and tuples.
+/// The maximum number of elements of vectors, memories and tuples.
 const MOST_ELEMENTS: usize = 6;
-/// Statements of a test, a step and a call of `iterate`.
+/// The number of statements of a test, a step and a call of `iterate`.
 const ROUND: u64 = 25;
 
 impl FuncGen<'_> {
@@ -130,7 +134,8 @@ impl FuncGen<'_> {
 
     // ----- tests and steps -----
 
-    /// Leaves the loop if there is no next item; else the block that is open afterwards has it, and the state behind it.
+    /// Leaves the loop if there is no next item; otherwise returns the item and the next state, which are
+    /// available in the block that is then open.
     fn advance(&mut self, source: Source, state: Option<Value>, style: Style) -> (Value, Value) {
         let test = self.test(source, state);
         match style {
@@ -224,7 +229,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// The next item and the state behind it, where there is one.
+    /// The next item and the next state, given that there is an item.
     fn step(&mut self, source: Source, state: Option<Value>, result: Option<Value>) -> (Value, Value) {
         let one = self.bits(Type::INT64, 1);
         match source {
@@ -352,7 +357,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A number that others are near to: small, at an end of its type, or any of few.
+    /// A start value: small, near a limit of its type, or one of a few computed numbers.
     fn range_start(&mut self, ty: Type) -> Value {
         let bits = self.cx.types.primitive(ty).map_or(64, |(bits, _)| u32::from(bits));
         let unsigned = matches!(ty, Type::UINT8 | Type::UINT64);
@@ -375,8 +380,8 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A number from `start - behind` to `start - behind + span - 1`. `span` is a power of two. [`FuncGen::range_start`] keeps the distance to the ends of the
-    /// type.
+    /// A number from `start - behind` to `start - behind + span - 1`. `span` is a power of two.
+    /// [`FuncGen::range_start`] keeps away from the limits of the type.
     fn near(&mut self, ty: Type, start: Value, span: u128, behind: u128) -> Value {
         let distance = if self.rng.chance(40) {
             let distance = self.rng.below(span as usize) as u128;
@@ -400,7 +405,7 @@ impl FuncGen<'_> {
         let ty = self.range_type();
         let from_one = self.rng.chance(40);
         let start = if from_one { self.bits(ty, 1) } else { self.range_start(ty) };
-        // Of an unsigned type there are no four numbers before one.
+        // An unsigned start may have fewer than four numbers before it.
         let behind = if from_one { 1 } else { 4 };
         let stop = self.near(ty, start, 16, behind);
         let stop = self.unit_stop(ty, start, stop);
@@ -414,7 +419,7 @@ impl FuncGen<'_> {
         Some(Source::Unit { ty, start, stop, range })
     }
 
-    /// The end of a range as `UnitRange` keeps it: of an empty one, the number before its start.
+    /// The end of a range as stored by `UnitRange`: for an empty range, the number before its start.
     fn unit_stop(&mut self, ty: Type, start: Value, stop: Value) -> Value {
         let (empty, one) = (self.less(ty, stop, start), self.bits(ty, 1));
         let before = self.intrinsic(Intrinsic::SubInt, &[start, one], ty);
@@ -429,7 +434,7 @@ impl FuncGen<'_> {
             let step = self.rng.pick(&[1, 2, 3, 7, -1, -2, -3, -5]).copied().unwrap_or(1);
             self.bits(ty, u128::from(i64::cast_unsigned(step)))
         } else {
-            // One of -3, -1, 1, 3, or one of -4 to 3 with zero among them.
+            // One of -3, -1, 1, 3, or a number from -4 to 3 including zero.
             let zero_too = self.options.features.throws && self.rng.chance(30);
             let (raw, four) = (self.value(ty), self.bits(ty, 4));
             let mask = self.bits(ty, if zero_too { 7 } else { 6 });

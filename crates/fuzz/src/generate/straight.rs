@@ -10,7 +10,7 @@
 //! | choose | `ifelse`, also between types |
 //! | compare | `===`, `isa` |
 //! | call | another function, or the function itself |
-//! | pass on | a value copied, behind a barrier, asserted, rebuilt from its fields, or read from a global |
+//! | pass on | a value copied, passed through a barrier, asserted, rebuilt from its fields, or read from a global |
 //! | mark | an operation that does not affect the result |
 
 use super::Known;
@@ -303,7 +303,8 @@ impl FuncGen<'_> {
         if self.rng.chance(50) {
             return self.bits(Type::BOOL, 1);
         }
-        // Programs without doors are compiled with all checks, which a program sees by the value of `boundscheck`.
+        // Programs without doors are compiled with all checks, which a program can observe through the value
+        // of `boundscheck`.
         let asked = !self.options.features.memory || self.rng.chance(70);
         self.emit(Op::BoundsCheck(asked), &[], Type::BOOL)
     }
@@ -375,8 +376,8 @@ impl FuncGen<'_> {
 
     // ----- copies and marks -----
 
-    /// A value passed on: copied, behind a barrier, rebuilt from its fields, asserted to have its type, or read from a
-    /// global.
+    /// A value passed on: copied, passed through a barrier, rebuilt from its fields, asserted to have its
+    /// type, or read from a global.
     fn pass_on(&mut self) {
         let ty = match self.rng.below(3) {
             0 => self.likely(&self.palette.unions).unwrap_or(Type::BOOL),
@@ -426,7 +427,8 @@ impl FuncGen<'_> {
         Some(self.emit(Op::SplatNew(ty), &[tuple], ty))
     }
 
-    /// `typeassert`: of a union to one member, which throws if it holds another; of anything else to its own type.
+    /// `typeassert`: a union to one member, which throws if the value is of another; any other value to its
+    /// own type.
     fn assert_type(&mut self, value: Value, ty: Type) -> Value {
         let wanted = match self.cx.types.kind(ty) {
             TypeKind::Union(members) if self.options.features.throws => {

@@ -1,8 +1,8 @@
-//! Operands: a value of a wanted type.
+//! Operands: a value of a given type.
 //!
-//! In order of preference: an available value (unused ones first, so that little of a program is dead), a constant, or a few
-//! instructions that make one. The search for an available value tries a fixed number of places, so the cost of a statement does
-//! not grow with the function.
+//! In order of preference: an available value (unused ones first, so that little of a program is dead), a
+//! constant, or a few instructions that compute one. The search for an available value makes a fixed number
+//! of probes, so the cost of a statement does not grow with the function.
 
 use super::func::FuncGen;
 use crate::values;
@@ -12,9 +12,9 @@ use brolga_ir::module::Literal;
 use brolga_ir::types::PrimitiveRepr;
 use brolga_ir::{Const, Op, Type, TypeKind, Value};
 
-/// How many places are tried.
+/// The number of probes.
 const PROBES: usize = 24;
-/// How deep the making of an operand may go.
+/// The maximum depth of the computation of an operand.
 const MAX_DEPTH: usize = 2;
 
 impl FuncGen<'_> {
@@ -36,7 +36,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A value of this type or of a member of this union: what a φ, an argument, a field or a result takes.
+    /// A value of this type or of a member of this union, suitable for a φ, an argument, a field or a result.
     pub(super) fn value_for(&mut self, ty: Type) -> Value {
         match self.cx.types.kind(ty) {
             TypeKind::Union(members) if self.rng.chance(60) => {
@@ -47,7 +47,8 @@ impl FuncGen<'_> {
         }
     }
 
-    /// The type of some available value that is among `wanted`, or any of `wanted`: types of available values make longer chains.
+    /// The type of an available value that is among `wanted`, or any of `wanted`: types of available values
+    /// make longer chains.
     pub(super) fn likely(&mut self, wanted: &[Type]) -> Option<Type> {
         for _ in 0..8 {
             let ty = self.rng.pick(&self.at_hand).map(|&value| self.func.ty(value));
@@ -58,25 +59,25 @@ impl FuncGen<'_> {
         self.rng.pick(wanted).copied()
     }
 
-    /// An integer type, preferably one that is at hand.
+    /// An integer type, preferably the type of an available value.
     pub(super) fn int(&mut self) -> Type {
         let palette = self.palette;
         let likely = if self.rng.chance(75) { self.likely(&palette.ints) } else { None };
         likely.unwrap_or_else(|| palette.int(self.rng))
     }
 
-    /// A float type, preferably one that is at hand; `None` if the module has no floats.
+    /// A float type, preferably the type of an available value; `None` if the module has no floats.
     pub(super) fn float(&mut self) -> Option<Type> {
         let palette = self.palette;
         self.likely(&palette.floats)
     }
 
-    /// A value of this type at hand.
+    /// An available value of this type.
     pub(super) fn find(&mut self, ty: Type) -> Option<Value> {
         let count = self.at_hand.len();
         let mut found = None;
         for probe in 0..PROBES.min(2 * count) {
-            // Every second place is among the newest.
+            // Every second probe is among the newest values.
             let index = if probe % 2 == 0 {
                 self.rng.below(count)
             } else {
@@ -99,7 +100,7 @@ impl FuncGen<'_> {
         self.exact(value)
     }
 
-    /// The value if its bits are certain; else one of its type whose bits are.
+    /// The value if its bits are certain; otherwise one of its type whose bits are.
     pub(super) fn exact(&mut self, value: Value) -> Value {
         if self.is_exact(value) {
             return value;
@@ -125,7 +126,7 @@ impl FuncGen<'_> {
         chosen
     }
 
-    /// A constant of this type. There are no constants of a union: a choice between two of its members stands for one.
+    /// A constant of this type. A union has no constants: the result is a choice between two of its members.
     pub(super) fn literal(&mut self, ty: Type) -> Value {
         if let TypeKind::Union(members) = self.cx.types.kind(ty) {
             let condition = self.value(Type::BOOL);
@@ -154,7 +155,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Makes a value of this type from others.
+    /// Computes a value of this type from others.
     fn make(&mut self, ty: Type, depth: usize) -> Value {
         let types = &self.cx.types;
         match types.primitive(ty) {

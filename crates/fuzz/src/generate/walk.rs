@@ -1,25 +1,26 @@
-//! Loops over memory and arrays: patterns that loop passes look for and random accesses never form.
+//! Loops over memory and arrays: patterns that loop passes search for and that random accesses never form.
 //!
 //! ```text
-//! %1 = malloc(n * size)        or a Vector; filled by a loop, with one value or with a row of them
+//! %1 = malloc(n * size)        or a Vector; filled by a loop, with one value or a sequence of values
 //! loop i = 1 … limit           up or down, tested first or last, the limit a constant or computed
-//!    x = a[stride * i + c]     neighbours, every second element, mirrored
+//!    x = a[stride * i + c]     adjacent elements, every second element, reversed
 //!    y = x op (b[…] | a carried sum      | a value from outside)
-//!    y = if x < y; …           now and then
+//!    y = if x < y; …           occasionally
 //!    b[…] = y
 //!    sum = sum op y
 //! ```
 //!
-//! Every index is in bounds by construction: with `limit <= trips`, `stride * i + c` is at most the number of elements. Memory that a
-//! loop reads is the memory that it writes about half of the time, so that accesses do overlap. Accesses of arrays are checked or not, by
-//! `arrayref` as Julia prints it until 1.10 and by `memoryref` as since 1.11; after the loops an index may be out of bounds.
+//! Every index is in bounds by construction: with `limit <= trips`, `stride * i + c` is at most the number of
+//! elements. In about half of the cases a loop reads the same memory that it writes, so that accesses
+//! overlap. Accesses of arrays are checked or unchecked, through `arrayref` as printed by Julia up to 1.10 or
+//! `memoryref` as printed since 1.11; after the loops an index may be out of bounds.
 
 use super::func::FuncGen;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Inst, Op, Type, Value};
 
-/// Memory with elements that all have a value.
+/// Memory whose elements are all initialised.
 #[derive(Clone, Copy)]
 struct Row {
     place: Place,
@@ -31,27 +32,27 @@ struct Row {
 enum Place {
     /// The result of `malloc`, and the same as a pointer to elements.
     Raw { raw: Value, pointer: Value },
-    /// A vector, whose accesses have a check or none.
+    /// A vector with checked or unchecked accesses.
     Vector { array: Value, checked: bool },
 }
 
-/// How a loop counts.
+/// The iteration scheme of a loop.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
-    /// At most this far, and at least once.
+    /// The maximum number of iterations; the minimum is one.
     pub(super) trips: usize,
     pub(super) limit: Value,
     pub(super) down: bool,
     pub(super) tests_first: bool,
 }
 
-/// The room that indices beyond `stride * i` need.
+/// The extra elements needed by indices beyond `stride * i`.
 const MARGIN: usize = 2;
-/// Instructions of an iteration, about.
+/// The approximate number of instructions per iteration.
 const ROUND: u64 = 16;
 
 impl FuncGen<'_> {
-    /// One or two rows of memory and some loops over them.
+    /// One or two arrays or memories, and some loops over them.
     pub(super) fn walks(&mut self) {
         let Some(element) = self.number() else { return self.straight() };
         let count = self.rng.pick(&[6, 10, 18, 34]).copied().unwrap_or(6);
@@ -77,7 +78,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Now and then an element that is out of bounds about half of the time.
+    /// Occasionally accesses an element that is out of bounds about half of the time.
     fn far_element(&mut self, array: Value, element: Type) {
         if !self.options.features.throws || self.rng.chance(80) {
             return;
@@ -88,7 +89,7 @@ impl FuncGen<'_> {
         self.builtin(Builtin::Arrayref, &[yes, array, index], element);
     }
 
-    /// A type that loops compute with.
+    /// A type for the loops' computations.
     fn number(&mut self) -> Option<Type> {
         let narrow = |ty: &&Type| !matches!(**ty, Type::INT128 | Type::UINT128 | Type::FLOAT16);
         let all: Vec<Type> =
@@ -120,7 +121,7 @@ impl FuncGen<'_> {
         row
     }
 
-    /// A vector whose elements have no value yet.
+    /// A vector whose elements are not yet initialised.
     pub(super) fn vector(&mut self, element: Type, count: usize) -> Option<Value> {
         let types = &self.cx.types;
         let memory = types.memory(element).ok()?;
@@ -186,7 +187,7 @@ impl FuncGen<'_> {
         sums.into_iter().for_each(|sum| self.offer(sum));
     }
 
-    /// Some index that is in bounds in every iteration.
+    /// An index that is in bounds in every iteration.
     fn index(&mut self, counter: Value, stride: usize, trips: usize) -> Value {
         let int = |this: &mut Self, op, a, b: usize| {
             let b = this.bits(Type::INT64, b as u128);
@@ -204,7 +205,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// A sum, product or the like.
+    /// The result of an operation such as a sum or product.
     fn combine(&mut self, ty: Type, a: Value, b: Value) -> Value {
         let ops: &[Intrinsic] = if matches!(ty, Type::FLOAT32 | Type::FLOAT64) {
             &[Intrinsic::AddFloat, Intrinsic::MulFloat, Intrinsic::SubFloat]
@@ -215,7 +216,7 @@ impl FuncGen<'_> {
         self.intrinsic(op, &[a, b], ty)
     }
 
-    /// One value or another, by a branch.
+    /// One of two values, selected by a branch.
     fn either(&mut self, ty: Type, a: Value, b: Value) -> Value {
         let less =
             if matches!(ty, Type::FLOAT32 | Type::FLOAT64) { Intrinsic::LtFloat } else { Intrinsic::SltInt };
@@ -232,8 +233,8 @@ impl FuncGen<'_> {
         self.phi(ty, &[(head, b), (then, other)]).1
     }
 
-    /// A loop of nothing but `body`, which is given the counter and the carried values, and gives the next ones. Their values
-    /// at the end are returned; each has the type that stands beside its first one.
+    /// A loop that consists of `body`, which gets the counter and the carried values and returns the next
+    /// ones. Returns the carried values at the end; their types are given with their initial values.
     pub(super) fn counting(
         &mut self,
         count: Count,
@@ -320,7 +321,7 @@ impl FuncGen<'_> {
         }
     }
 
-    /// Now and then a reference to an element of a vector, by its field.
+    /// Occasionally a reference to an element of a vector, through its field.
     fn reference(&mut self, array: Value, element: Type, index: Value, check: Value) -> Option<Value> {
         if self.rng.chance(60) {
             return None;

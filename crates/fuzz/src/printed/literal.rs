@@ -1,4 +1,4 @@
-//! Values as `show` prints them.
+//! Values as printed by `show`.
 
 use super::Dump;
 
@@ -122,7 +122,7 @@ const FUNCTIONS: &[&str] = &[
     "Colon()",
 ];
 
-/// Objects that print as a call of their constructor, or in a notation of their own.
+/// Objects that print as a call of their constructor, or in their own notation.
 const OBJECTS: &[&str] = &[
     "Val{1}()",
     "Base.RefValue{Int64}(3)",
@@ -215,7 +215,7 @@ const SYNTAX: &[&str] = &[
 ];
 
 impl Dump<'_> {
-    /// A value as `show` prints it.
+    /// A value as printed by `show`.
     pub(super) fn value(&mut self) -> String {
         self.nested("1", |dump| match dump.rng.below(12) {
             0..=2 => dump.one_of(NUMBERS).to_owned(),

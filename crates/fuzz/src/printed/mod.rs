@@ -1,21 +1,23 @@
-//! Dumps as Julia's printer writes them: every expression head with every form of operand, literal, type and line of Julia 1.10 to 1.13.
+//! Dumps in the format of Julia's printer: every expression head with every form of operand, literal, type
+//! and line of Julia 1.10 to 1.13.
 //!
 //! ```text
-//! around    CodeInfo( … ) => T     rows with lines and names at the sides     rows between places of inlined code
+//! around    CodeInfo( … ) => T     rows with lines and names at the sides     rows between positions of inlined code
 //! label     1.10, 1.11: none       1.12, 1.13: `intrinsic`, `builtin`, `dynamic`, `invoke`
 //! row       result  statement  ::type
 //! operand   %3   x   _2   Main.x   literal   type          in `$(Expr(…))`: :(%3)  :(x)  Core.Argument(2)  :(Main.x)
 //! ```
 //!
-//! The facts come from `base/show.jl` and `Compiler/src/ssair/show.jl`. A dump has one function whose rows are unrelated, so most of them mean nothing; a
-//! reader accepts or refuses each by itself. What a reader must do: no error of syntax, and an error that names what it refuses.
+//! The format is taken from `base/show.jl` and `Compiler/src/ssair/show.jl`. A dump has one function whose
+//! rows are unrelated, so most of them are meaningless; a reader accepts or refuses each separately. A reader
+//! must not report a syntax error, and its errors must name the refused construct.
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod` | functions, blocks, rows and what is around them |
+//! | `mod` | functions, blocks, rows and the text around them |
 //! | `statement` | statements and operands |
-//! | `literal` | values as `show` prints them |
-//! | `types` | types as `show` prints them |
+//! | `literal` | values as printed by `show` |
+//! | `types` | types as printed by `show` |
 
 mod literal;
 mod statement;
@@ -25,7 +27,7 @@ use std::fmt::Write;
 
 use crate::rng::Rng;
 
-/// A version of Julia, by what its printer does differently.
+/// A group of Julia versions whose printers behave the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
     /// 1.10 and 1.11: calls without labels.
@@ -39,23 +41,24 @@ enum Version {
 enum Around {
     /// `CodeInfo(` … `) => T`: names of arguments.
     CodeInfo,
-    /// Rows with line numbers at the left and names of inlined functions at the right, as `code_ircode` prints them: `_2` for arguments.
+    /// Rows with line numbers at the left and names of inlined functions at the right, as printed by
+    /// `code_ircode`: `_2` for arguments.
     Gutters,
-    /// `CodeInfo(` with lines that say where the next rows come from.
+    /// `CodeInfo(` with lines that state the origin of the following rows.
     Source,
 }
 
-/// The most rows of a block.
+/// The maximum number of rows per block.
 const ROWS: usize = 4;
-/// The most blocks before the last one.
+/// The maximum number of blocks before the last one.
 const BLOCKS: usize = 4;
 
-/// A dump on its way.
+/// A dump under construction.
 struct Dump<'r> {
     rng: &'r mut Rng,
     version: Version,
     around: Around,
-    /// The rows before this one, and whether they have values.
+    /// Whether each previous row has a value.
     rows: Vec<bool>,
     depth: u32,
 }
@@ -67,7 +70,7 @@ struct Row {
     statement: String,
 }
 
-/// A dump that the stream of numbers determines. The header declares what the rows name.
+/// A dump determined by the stream of numbers. The header declares the names used in the rows.
 pub fn printed(rng: &mut Rng) -> String {
     let version = if rng.chance(50) { Version::Unlabelled } else { Version::Labelled };
     let around = *rng.pick(&[Around::CodeInfo, Around::Gutters, Around::Source]).unwrap_or(&Around::CodeInfo);
@@ -96,9 +99,9 @@ impl Dump<'_> {
         text
     }
 
-    /// Blocks that run one after the other, with edges forward; a handler, perhaps, and the end.
+    /// Consecutive blocks with forward edges; optionally a handler; and the end.
     fn blocks(&mut self) -> Vec<Row> {
-        // One row that is refused hides the others, so most dumps are small.
+        // A refused row hides the others, so most dumps are small.
         let (most_blocks, most_rows) = if self.rng.chance(70) { (1, 1) } else { (BLOCKS, ROWS) };
         let count = self.rng.between(1, most_blocks);
         let mut rows = Vec::new();
@@ -128,7 +131,8 @@ impl Dump<'_> {
         rows
     }
 
-    /// A region with a handler that begins in `block`: `enter`, `leave`, φᶜ, the exception, `pop_exception`. The result is the block behind it.
+    /// A region with a handler that begins in `block`: `enter`, `leave`, φᶜ, the exception, `pop_exception`.
+    /// Returns the block after it.
     fn handler(&mut self, rows: &mut Vec<Row>, block: usize) -> usize {
         let value = self.operand();
         let ty = self.ty();
@@ -145,14 +149,14 @@ impl Dump<'_> {
         block + 3
     }
 
-    /// Adds a row; the result is its number.
+    /// Adds a row; returns its number.
     fn push(&mut self, rows: &mut Vec<Row>, block: usize, has_result: bool, statement: String) -> usize {
         rows.push(Row { block, has_result, statement });
         self.rows.push(has_result);
         self.rows.len()
     }
 
-    /// The rows with their numbers, rails and what is at their sides.
+    /// The rows with their numbers, rails and margins.
     fn laid_out(&mut self, rows: &[Row]) -> String {
         let width = rows.len().to_string().len();
         let blocks = rows.last().map_or(1, |row| row.block).to_string().len();
@@ -216,7 +220,7 @@ impl Dump<'_> {
         self.rng.pick(items).copied().unwrap_or_default()
     }
 
-    /// Runs `inner` one level deeper; `flat` where the nesting is deep already.
+    /// Runs `inner` one level deeper; returns `flat` if the nesting is already deep.
     fn nested(&mut self, flat: &str, inner: impl FnOnce(&mut Self) -> String) -> String {
         const DEEPEST: u32 = 4;
         if self.depth >= DEEPEST {
@@ -228,7 +232,7 @@ impl Dump<'_> {
         text
     }
 
-    /// `count` texts between commas.
+    /// `count` texts separated by commas.
     fn list(&mut self, count: usize, mut item: impl FnMut(&mut Self) -> String) -> String {
         let items: Vec<String> = (0..count).map(|_| item(self)).collect();
         items.join(", ")

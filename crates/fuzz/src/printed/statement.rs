@@ -151,7 +151,7 @@ const BUILTINS: &[(&str, usize)] = &[
 ];
 
 impl Dump<'_> {
-    /// A statement, and whether it has a value that later rows may name.
+    /// A statement, and whether it has a value that later rows may reference.
     pub(super) fn statement(&mut self, block: usize) -> (String, bool) {
         let text = match self.rng.below(20) {
             0..=2 => self.named_call("intrinsic ", INTRINSICS),
@@ -167,7 +167,7 @@ impl Dump<'_> {
             _ => self.quoted_value(),
         };
         let ty = self.annotation();
-        // Nothing runs after a statement without a value.
+        // A statement of type `Union{}` would make the following rows unreachable.
         let ty = if ty == "Union{}" { "Any".to_owned() } else { ty };
         (format!("{text}::{ty}"), true)
     }
@@ -191,7 +191,7 @@ impl Dump<'_> {
         }
     }
 
-    /// An operand that can be a row by itself.
+    /// An operand that can be a row itself.
     pub(super) fn plain_operand(&mut self) -> String {
         match self.rng.below(5) {
             0 => self.one_of(GLOBALS).to_owned(),
@@ -201,7 +201,7 @@ impl Dump<'_> {
         }
     }
 
-    /// An operand inside of `$(Expr(…))`, where the printer quotes.
+    /// An operand inside `$(Expr(…))`, where the printer quotes.
     fn quoted(&mut self) -> String {
         match self.rng.below(9) {
             0 | 1 => match self.ssa() {
@@ -262,7 +262,7 @@ impl Dump<'_> {
         format!("{label}{callee}({args})")
     }
 
-    /// A call of something that the printer could not resolve.
+    /// A call that the printer could not resolve.
     fn dynamic_call(&mut self) -> String {
         let label = *self.rng.pick(&["  dynamic ", "dynamic builtin "]).unwrap_or(&"");
         let label = self.label(label);

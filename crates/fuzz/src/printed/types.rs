@@ -1,8 +1,8 @@
-//! Types as `show` prints them.
+//! Types as printed by `show`.
 
 use super::Dump;
 
-/// Types that print as they are.
+/// Types that print as their names.
 const PLAIN: &[&str] = &[
     "Any",
     "Int64",
@@ -91,7 +91,7 @@ const PLAIN: &[&str] = &[
     "typeof(Core.Intrinsics.add_int)",
 ];
 
-/// Generic types of the library and how many parameters each has.
+/// Generic types of the library, with their numbers of parameters.
 const GENERIC: &[(&str, usize)] = &[
     ("Vector", 1),
     ("Matrix", 1),
@@ -144,7 +144,6 @@ const GENERIC: &[(&str, usize)] = &[
 ];
 
 impl Dump<'_> {
-    /// A type.
     pub(super) fn ty(&mut self) -> String {
         self.nested("Any", |dump| match dump.rng.below(12) {
             0..=4 => dump.one_of(PLAIN).to_owned(),
@@ -205,7 +204,7 @@ impl Dump<'_> {
 
     fn union(&mut self) -> String {
         let count = self.rng.between(2, 4);
-        // `Union{}` alone is the bottom, which no value has.
+        // An empty `Union{}` would be the bottom type, which has no values.
         format!("Union{{{}}}", self.list(count, Self::ty))
     }
 
@@ -224,7 +223,7 @@ impl Dump<'_> {
         }
     }
 
-    /// The type after `::` of a row: a type, or an element of the lattice of inference.
+    /// The type after `::` in a row: a type, or an element of the inference lattice.
     pub(super) fn annotation(&mut self) -> String {
         match self.rng.below(20) {
             0 => format!("Core.Const({})", self.value()),

@@ -1,4 +1,4 @@
-//! The changes of a function that are tried, largest first.
+//! The changes to try in a function, largest first.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use brolga_opt::{Cx, Options, parse_passes, run_passes};
 /// A kind of change.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
-    /// How many places a function has for it.
+    /// The number of positions in a function where it applies.
     pub(super) places: fn(&Func) -> usize,
-    /// Whether neighbouring places are tried together.
+    /// Whether adjacent positions are tried together.
     pub(super) in_runs: bool,
-    /// The function with the change at some of the places, in the order in which to try them.
+    /// The function with the change at some of the positions, as variants in the order in which to try them.
     pub(super) at: fn(&Module, &Func, Range<usize>) -> Vec<Func>,
 }
 
@@ -34,7 +34,7 @@ fn insts(func: &Func) -> impl Iterator<Item = Inst> + '_ {
     func.blocks().flat_map(|b| func.block_insts(b))
 }
 
-/// Takes a block away from the φ of the blocks that it leads to.
+/// Removes the φ operands of a block in its successors.
 fn forget_edges(func: &mut Func, from: Block) {
     let targets = func.successors(from).to_vec();
     for target in targets {
@@ -57,7 +57,7 @@ fn cut_short(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     vec![without_dead_ends(module, &changed)]
 }
 
-/// Another terminator in the place of one. The end of the region that an `enter` begins is removed with it.
+/// Replaces a terminator. If it is an `enter`, the end of its region is removed as well.
 fn end_with(func: &mut Func, end: Inst, op: Op, args: &[Value], targets: &[Block]) {
     let Some(block) = func.inst_block(end) else { return };
     if let Some(token) = func.result(end) {
@@ -76,7 +76,7 @@ fn enters(func: &Func) -> Vec<Inst> {
     insts(func).filter(|&i| func.op(i) == Op::Enter).collect()
 }
 
-/// The region continues without its handler, which nothing reaches then.
+/// Removes a handler, which becomes unreachable; its region continues without it.
 fn no_handler(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     let Some(&enter) = enters(func).get(at.start) else { return Vec::new() };
     let (Some(block), &[body, ..]) = (func.inst_block(enter), func.inst_blocks(enter)) else {
@@ -94,7 +94,7 @@ fn no_handler(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     vec![without_dead_ends(module, &changed)]
 }
 
-/// The values of the φ of a block for one of its predecessors.
+/// The φ operands of a block for one of its predecessors.
 fn head_edges(func: &Func, of: Block, from: Block) -> Vec<(Inst, Vec<Value>)> {
     let phis = func.block_insts(of).filter(|&i| func.op(i) == Op::Phi);
     let value = |phi| func.phi_edges(phi).filter(|&(b, _)| b == from).map(|(_, v)| v).collect();
@@ -132,7 +132,7 @@ fn passed(module: &Module, func: &Func, list: &str) -> Option<Func> {
     done.ok().filter(|(_, report)| report.rewrites() > 0).map(|(func, _)| func)
 }
 
-/// The instructions that are no terminators and no φ.
+/// The instructions that are neither terminators nor φs.
 fn statements(func: &Func) -> Vec<Inst> {
     insts(func).filter(|&i| !func.op(i).is_terminator() && func.op(i) != Op::Phi).collect()
 }
@@ -147,7 +147,7 @@ fn left_out(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     vec![changed]
 }
 
-/// The holders of hints: the function itself (`None`) and instructions.
+/// The owners of hints: the function itself (`None`) and instructions.
 fn hints(func: &Func) -> Vec<Option<Inst>> {
     let own = func.inlining.map(|_| None);
     own.into_iter().chain(insts(func).filter(|&inst| func.hint(inst).is_some()).map(Some)).collect()
@@ -182,7 +182,7 @@ fn one_edge(module: &Module, func: &Func, at: Range<usize>) -> Vec<Func> {
     values.into_iter().map(with).collect()
 }
 
-/// Takes an instruction out. `value`, or something simple, stands where its results stood.
+/// Removes an instruction. Its results are replaced by `value`, or by a simple value.
 fn remove(func: &mut Func, module: &Module, inst: Inst, value: Option<Value>) {
     for result in func.results(inst) {
         let ty = func.ty(result);
@@ -192,9 +192,9 @@ fn remove(func: &mut Func, module: &Module, inst: Inst, value: Option<Value>) {
     func.remove_inst(inst);
 }
 
-/// Operands that may be something else, by instruction and position.
+/// Operands that may be replaced, by instruction and index.
 fn operands(func: &Func) -> Vec<(Inst, usize)> {
-    // A token means its instruction, and the first operand of a call says what is called.
+    // A token stands for its instruction, and the first operand of a call is the callee.
     let fixed = |inst: Inst, n: usize| {
         func.ty(func.args(inst)[n]) == Type::TOKEN
             || (n == 0 && matches!(func.op(inst), Op::Invoke(_) | Op::Call))

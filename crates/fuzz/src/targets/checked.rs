@@ -1,14 +1,14 @@
-//! Programs without doors, run in the process: no execution crashes it.
+//! Programs without doors, run in the process: no execution may crash it.
 //!
 //! ```text
-//! bytes ── read, verify ──► refused        ── doors ──► refused        ──► compiled at a level that the bytes choose ──► its tests are called
+//! bytes ── read, verify ──► refused        ── doors ──► refused        ──► compiled at a level that depends on the bytes ──► its tests are called
 //! ```
 //!
-//! Each call has a deadline, and objects have a limit. Any end of a call is accepted; a value is copied out and shown, so that broken objects are found. A
-//! crash ends the fuzzer, a panic is a fault.
+//! Each call has a deadline, and objects have a size limit. Any outcome of a call is accepted; a returned
+//! value is copied out and shown, to detect broken objects. A crash ends the fuzzer, a panic is a fault.
 //!
-//! **Originals** carry tests (`# check:` lines), which have the calls and their arguments. Damage changes the tests, too. Functions of a
-//! program without tests are called with random arguments.
+//! **Originals** contain tests (`# check:` lines) with the calls and their arguments. Tests are damaged, too.
+//! If a program has no tests, its functions are called with random arguments.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,23 +27,23 @@ use crate::generate::{Features, Options as Generated, generate};
 use crate::rng::Rng;
 use crate::{mutate, values};
 
-/// The time of a call.
+/// The time limit of a call.
 pub(super) const DEADLINE: Duration = Duration::from_millis(20);
-/// Bytes of objects.
+/// The maximum bytes of objects.
 pub(super) const HEAP: usize = 32 << 20;
-/// Tests or functions of a program that are called.
+/// The maximum number of tests or functions called per program.
 const CALLS: usize = 4;
 
 /// The outcome of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It is no program.
+    /// It is not a program.
     Broken,
-    /// It has doors.
+    /// It is a program with doors.
     Doors,
-    /// It has no native form, or none of its tests is there.
+    /// It has no native form, or none of its tests can be called.
     NotRun,
-    /// So many calls were made.
+    /// This many calls were made.
     Ran(usize),
 }
 
@@ -53,10 +53,11 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// The engines of this process. All have one run time; a fuzzer makes new ones after some thousand inputs, so that names of types do not accumulate.
+    /// The engines of this process, with a common run time. A fuzzer replaces them after some thousand
+    /// inputs, so that names of types do not accumulate.
     ///
     /// # Errors
-    /// There is no code generator for the processor, or no memory for code.
+    /// The processor has no code generator, or there is no memory for code.
     pub fn new() -> Result<Guarded, Error> {
         let options = |level| Options::new().opt_level(level).heap_limit(Some(HEAP)).output(Output::Capture);
         let first = Engine::new(options(OptLevel::O0))?;
@@ -71,14 +72,15 @@ impl Guarded {
         self.engines[0].runtime()
     }
 
-    /// Calls functions of a program without doors, at a level that the seed chooses.
+    /// Calls functions of a program without doors, at a level determined by the seed.
     pub(super) fn run(&self, program: &Program, seed: u64) -> Fate {
         run_program(self.runtime(), &self.engines[seed as usize % self.engines.len()], program, seed)
     }
 }
 
-/// The input of a seed: one of the originals with one to four changes. Most exchange a number, an operand, a flag or an operation for another one, so that
-/// the program is likely to be one still; the others are damage of any kind.
+/// The input of a seed: one of the originals with one to four changes. Most replace a number, an operand, a
+/// flag or an operation by another one, so that the program is likely to remain valid; the others are damage
+/// of any kind.
 #[must_use]
 pub fn damaged(seed: u64, originals: &[String]) -> String {
     let mut rng = Rng::new(seed);
@@ -89,7 +91,7 @@ pub fn damaged(seed: u64, originals: &[String]) -> String {
     text
 }
 
-/// A generated program without doors; that of an odd seed has one to four changes.
+/// A generated program without doors; for an odd seed it has one to four changes.
 #[must_use]
 pub fn without_doors(seed: u64) -> String {
     let size = [20, 40, 40, 90][(seed % 4) as usize];
@@ -98,7 +100,7 @@ pub fn without_doors(seed: u64) -> String {
     if seed.is_multiple_of(2) { text } else { damaged(seed, &[text]) }
 }
 
-/// Numbers at the edges.
+/// Numbers at limits.
 const NUMBERS: [&str; 14] = [
     "0",
     "1",
@@ -116,7 +118,7 @@ const NUMBERS: [&str; 14] = [
     "-9223372036854775808",
 ];
 
-/// Operations that take each other's operands.
+/// Operations with interchangeable operands.
 const EQUALS: [&[&str]; 5] = [
     &["add_int", "sub_int", "mul_int", "and_int", "or_int", "xor_int", "checked_sdiv_int", "flipsign_int"],
     &["slt_int", "ult_int", "sle_int", "ule_int", "eq_int", "ne_int"],
@@ -125,7 +127,7 @@ const EQUALS: [&[&str]; 5] = [
     &["true", "false"],
 ];
 
-/// A text with one word of a row, or of a test, exchanged for another.
+/// A text with one word of a row, or of a test, replaced.
 fn exchanged(rng: &mut Rng, text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_%#.-".contains(c);
     let mut places: Vec<(usize, usize)> = Vec::new();
@@ -136,7 +138,7 @@ fn exchanged(rng: &mut Rng, text: &str) -> String {
         while is_row && let Some(at) = line[rest..].find(is_word).map(|at| rest + at) {
             let end = line[at..].find(|c| !is_word(c)).map_or(line.len(), |count| at + count);
             let (word, behind) = (&line[at..end], line[end..].trim_start());
-            // Guards and what is defined stay.
+            // Keeps guards and definitions.
             if at > 0 && !(word.starts_with('%') && behind.starts_with("= ")) && !others(word).is_empty() {
                 places.push((start + at, start + end));
             }
@@ -160,7 +162,7 @@ fn exchanged(rng: &mut Rng, text: &str) -> String {
     format!("{}{new}{}", &text[..from], &text[to..])
 }
 
-/// The words that one may be exchanged for; an operand, for one that is near.
+/// The possible replacements of a word; for an operand, a nearby one.
 fn others(word: &str) -> &'static [&'static str] {
     let bare = word.rsplit('.').next().unwrap_or(word);
     match word.strip_prefix('%') {
@@ -205,7 +207,7 @@ fn run_program(runtime: &Arc<Runtime>, engine: &Engine, program: &Program, seed:
     if calls == 0 { Fate::NotRun } else { Fate::Ran(calls) }
 }
 
-/// The calls of a program's tests; without tests, of its functions with random arguments.
+/// The calls in a program's tests; without tests, calls of its functions with random arguments.
 fn calls_of(program: &Program, seed: u64) -> Vec<Call> {
     if !program.checks().is_empty() {
         return program.checks().iter().take(CALLS).map(|check| check.call.clone()).collect();

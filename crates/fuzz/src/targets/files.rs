@@ -1,4 +1,4 @@
-//! Programs and files of any bytes.
+//! Programs and files with arbitrary bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,41 +10,41 @@ use super::{Fault, doors};
 use crate::check::{Reading, check_binary, check_text};
 use crate::mutate;
 
-/// The compiler and linker for inputs. A fuzzer makes one and keeps it.
+/// The compiler and linker for inputs. A fuzzer keeps a single one.
 pub struct Machine {
     jit: Jit,
     engine: Engine,
 }
 
 impl Machine {
-    /// One for this process.
+    /// The compiler and linker for this process.
     ///
     /// # Errors
-    /// There is no code generator for the processor, or no memory for code.
+    /// The processor has no code generator, or there is no memory for code.
     pub fn new() -> Result<Machine, Error> {
         let jit = Jit::new(Runtime::new(RuntimeOptions::default()), JitOptions::default())?;
         Ok(Machine { jit, engine: Engine::new(doors::open())? })
     }
 }
 
-/// One in so many texts is compiled.
+/// One text in this many is compiled.
 const COMPILED: usize = 16;
 
-/// A program as text. Whether it was one. Compiling takes far longer than reading, and [`checked`](super::checked) compiles texts as well: few are compiled here, chosen by
-/// their bytes.
+/// A program as text. Returns whether it was one. Compiling takes far longer than reading, and
+/// [`checked`](super::checked) also compiles texts: few are compiled here, selected by their bytes.
 ///
 /// # Errors
-/// A panic, or a finding without a place.
+/// A panic, or a finding without a position.
 pub fn text(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     let sum = bytes.iter().fold(0usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let read = check_text(0, bytes, (sum % COMPILED == 0).then_some(&machine.jit));
     read.map(|reading| reading == Reading::Accepted).map_err(|failure| Fault(failure.to_string()))
 }
 
-/// A program in binary form, with a checksum that fits. Whether it was one.
+/// A program in binary form, with a matching checksum. Returns whether it was one.
 ///
 /// # Errors
-/// As [`text`].
+/// Like [`text`].
 pub fn binary(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     let mut sealed = bytes.to_vec();
     mutate::seal(&mut sealed);
@@ -52,10 +52,10 @@ pub fn binary(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     read.map(|reading| reading == Reading::Accepted).map_err(|failure| Fault(failure.to_string()))
 }
 
-/// An object file. Whether it was linked.
+/// An object file. Returns whether it was linked.
 ///
 /// # Errors
-/// A refusal that does not say why.
+/// A refusal without a reason.
 pub fn object(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     let file = match ObjectFile::parse("fuzz.o", bytes) {
         Ok(file) => file,
@@ -70,25 +70,25 @@ pub fn object(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// Everything that a file needs is somewhere; the code is not run.
+/// Addresses for all imports of a file; the code is not run.
 fn imports(file: &ObjectFile) -> BTreeMap<String, Foreign> {
     let somewhere = std::ptr::from_ref(&MOST).addr();
     file.undefined().map(|name| (name.to_owned(), Foreign { address: somewhere, object: None })).collect()
 }
 
-/// Members of an archive that are looked at.
+/// The maximum number of archive members that are visited.
 const MOST: usize = 8;
 
-/// An archive: all its members, with those that each needs. Whether it was one.
+/// An archive: all its members, with the members that each needs. Returns whether it was one.
 ///
 /// # Errors
-/// A refusal that does not say why.
+/// A refusal without a reason.
 pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     let archive = match Archive::parse("fuzz.a", bytes) {
         Ok(archive) => archive,
         Err(error) => return said(&error).map(|()| false),
     };
-    // A name of each kind, and members by their numbers, of which one is not there.
+    // A name of each kind, and members by index, one of which does not exist.
     let _ = archive.member_with("main");
     for number in 0..MOST {
         match archive.component(number) {
@@ -108,16 +108,16 @@ pub fn archive(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// A program built ahead of time, with a length and a checksum that fit. Whether it was opened.
+/// A program built ahead of time, with a matching length and checksum. Returns whether it was opened.
 ///
 /// # Errors
-/// A refusal that does not say why.
+/// A refusal without a reason.
 pub fn image(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     let mut sealed = bytes.to_vec();
     mutate::seal_image(&mut sealed);
     match machine.engine.open_bytes(sealed) {
         Ok(image) => {
-            // All that is read on demand is read; the code is not run.
+            // Reads everything that is read on demand; the code is not run.
             for symbol in image.unit().symbols() {
                 if let Err(error) = image.unit().untyped(symbol) {
                     said(&error)?;
@@ -132,7 +132,7 @@ pub fn image(machine: &Machine, bytes: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// A refusal says why.
+/// A refusal must have a reason.
 fn said(error: &dyn std::error::Error) -> Result<(), Fault> {
     match error.to_string().is_empty() {
         true => Err(Fault("a refusal without a reason".to_owned())),
@@ -189,7 +189,7 @@ end
 
     type Target = fn(&Machine, &[u8]) -> Result<bool, Fault>;
 
-    /// Damaged originals: some are still right, most are not.
+    /// Damaged originals: some are still valid, most are not.
     fn damaged(target: Target, original: &[u8], count: u64) {
         let machine = Machine::new().unwrap();
         assert_eq!(target(&machine, original), Ok(true), "the original is right");

@@ -1,12 +1,12 @@
-//! Modules in binary form and packages, forged below their checksums, which are right.
+//! Modules in binary form and packages, forged so that their checksums are correct.
 //!
 //! ```text
-//! seed ─► original ─► other fields, checksums again ─► read ──► refused with a reason
-//!                                                        └────► printed, written, read again; declarations one by one; without doors: called
+//! seed ─► original ─► changed fields, updated checksums ─► read ──► refused with a reason
+//!                                                        └────► printed, written, read again; each declaration; without doors: called
 //! ```
 //!
-//! A package is machine code and is trusted as that; its code is run only where the index and the units are the original's, so that a call leads to code of
-//! what is called, or compiles it.
+//! A package is machine code and is trusted as such; its code is run only if the index and the units are the
+//! original's, so that a call runs code that was compiled for its callee, or compiles it.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ use crate::generate::{Features, Options as Generated, generate};
 use crate::mutate;
 use crate::rng::Rng;
 
-/// Forgeries of one module.
+/// The number of forgeries per module.
 const EACH: u64 = 16;
-/// Packages that are forged.
+/// The number of packages to forge.
 const PACKAGES: u64 = 6;
-/// Functions of a package that are called.
+/// The number of functions called per package.
 const CALLS: usize = 3;
 
-/// A forged module in binary form, of the kind for images if the seed is odd.
+/// A forged module in binary form; the form used in images if the seed is odd.
 #[must_use]
 pub fn forged_module(seed: u64) -> Vec<u8> {
     let options = Generated { functions: 3, size: 30, features: Features::CHECKED, ..Generated::default() };
@@ -43,10 +43,10 @@ pub fn forged_module(seed: u64) -> Vec<u8> {
     mutate::module(&mut Rng::new(seed), &original)
 }
 
-/// Reads a module and uses what is read.
+/// Reads a module and uses its contents.
 ///
 /// # Errors
-/// A panic, or a refusal that does not say why.
+/// A panic, or a refusal without a reason.
 pub fn module(guarded: &Guarded, bytes: &[u8], seed: u64) -> Result<Fate, Fault> {
     let used = || {
         let module = match read(bytes, seed) {
@@ -72,27 +72,26 @@ fn read(bytes: &[u8], seed: u64) -> Result<Module, binary::BinaryError> {
     }
     let stored = Stored::open(bytes, Context::new())?;
     for number in (0..=stored.func_count()).rev() {
-        // Each is malformed or not by itself.
+        // Each is malformed or valid independently of the others.
         let _ = stored.declaration(FuncId::from_u32(number as u32));
     }
     let _ = stored.listed();
     stored.module()
 }
 
-/// The packages that are forged.
+/// The original packages.
 pub struct Packages {
     originals: Vec<Vec<u8>>,
 }
 
 impl Packages {
-    /// Builds them.
     #[must_use]
     pub fn build() -> Packages {
         let build = |seed: u64| {
             let text = without_doors(2 * seed);
             PackageBuild::new("forged").build(&[("forged.jlir", text.as_bytes())], options())
         };
-        // A program that sessions refuse is not an original.
+        // Programs that sessions refuse are not suitable as originals.
         let originals: Vec<_> =
             (0..PACKAGES).filter_map(|seed| build(seed).ok()).map(|made| made.bytes).collect();
         Packages { originals }
@@ -111,10 +110,10 @@ fn options() -> Options {
     doors::open().heap_limit(Some(HEAP)).output(Output::Capture)
 }
 
-/// Opens a package and uses what is in it, if its code is the original's.
+/// Opens a package and uses its contents, if its code is the original's.
 ///
 /// # Errors
-/// A panic, or a refusal that does not say why.
+/// A panic, or a refusal without a reason.
 pub fn package(bytes: Vec<u8>, is_code_kept: bool) -> Result<Fate, Fault> {
     let used = || {
         let session = Session::new(options(), Workers::Caller).map_err(|error| Fault(error.to_string()))?;
@@ -150,7 +149,7 @@ pub fn package(bytes: Vec<u8>, is_code_kept: bool) -> Result<Fate, Fault> {
     fenced("using a forged package", used).map_err(|trouble: Trouble| Fault(trouble.to_string()))?
 }
 
-/// Calls of the functions whose arguments have a plain text.
+/// Calls of the functions whose arguments can be written as plain text.
 fn texts_of_calls(module: &Module) -> Vec<String> {
     let literal = |ty: Type| match ty {
         Type::INT64 => Some("3"),

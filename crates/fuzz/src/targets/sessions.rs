@@ -1,4 +1,4 @@
-//! Steps of several threads on one session, in an order that the input decides.
+//! Steps of several threads on one session, in an order determined by the input.
 //!
 //! ```text
 //!   seed, steps ─► for each step: a thread, an operation, a name, whether to wait for its end before the next one begins
@@ -6,9 +6,10 @@
 //!                    thread 1 ────────── redefine ── drop       each thread takes its steps from a channel
 //! ```
 //!
-//! A function `f` of name `n` gives `x` and one of the numbers that were written for `n`, or the result of its callee plus one. Concurrent steps
-//! may come in any order, so a call may give any such value; single steps have an order. After every sequence the tables of the session are
-//! consistent, and everything can be dropped. The fuzzer detects a hang.
+//! A function `f` with name `n` returns `x` plus one of the numbers written for `n`, or the result of its
+//! callee plus one. Concurrent steps may happen in any order, so a call may return any such value; other
+//! steps are ordered. After every sequence the tables of the session are consistent, and everything can be
+//! dropped. The fuzzer detects a hang.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -22,11 +23,11 @@ use super::Fault;
 
 const THREADS: usize = 3;
 const NAMES: usize = 4;
-/// Steps of one input: enough for each thread to take each action of a few names.
+/// The maximum number of steps per input: enough for each thread to take each action on a few names.
 const MOST: usize = 32;
 /// The bound of the numbers in programs.
 const NUMBERS: i64 = 100;
-/// How often a call may lead to another function.
+/// The maximum depth of calls between functions.
 const DEPTH: i64 = NAMES as i64;
 
 /// Four bytes of the input.
@@ -66,7 +67,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The source of a function: a leaf, or one that calls the next name, which is a leaf or calls the one behind. No cycle comes of it.
+/// The source of a function: a leaf, or one that calls the next name, so that there are no cycles.
 fn source(step: Step) -> String {
     let name = step.name;
     let callee = if name + 1 < NAMES && step.number % 3 == 0 {
@@ -84,13 +85,13 @@ impl World {
         lock(&self.fault).get_or_insert(what);
     }
 
-    /// Functions are called with numbers so large that any other value shows.
+    /// Calls with a large argument, so that any other value is detected.
     fn call(&self, func: &Int) {
         const BASE: i64 = 1 << 40;
         match func.call((BASE,)) {
             Ok(value) if (BASE..BASE + NUMBERS + 2 * DEPTH).contains(&value) => {}
             Ok(value) => self.fail(format!("a call gave {value}, which was never written")),
-            // A callee may be gone, or be another function with other types.
+            // A callee may have been removed, or replaced by a function with other types.
             Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => {
                 self.text(&thrown.message);
             }
@@ -102,7 +103,7 @@ impl World {
         self.text(&error.to_string());
     }
 
-    /// Errors say something, and are not about panics.
+    /// Errors must have a message, and must not be about panics.
     fn text(&self, text: &str) {
         if text.is_empty() || text.contains("panicked") {
             self.fail(format!("an error says: {text}"));
@@ -147,7 +148,7 @@ impl World {
             11 => drop(self.done(dylib.open())),
             12 => drop(self.done(dylib.close())),
             13 => {
-                // A tracker that takes its definition away when it is dropped.
+                // A tracker that removes its definition when it is dropped.
                 if let Some(tracker) = self.done(dylib.create_tracker(OnDrop::Remove))
                     && let Some(read) = self.done(dylib.read("step", source(step).as_bytes()))
                 {
@@ -171,10 +172,10 @@ impl World {
     }
 }
 
-/// Runs the steps that bytes say, on a session whose tasks a seed orders.
+/// Runs the steps encoded by the bytes, on a session whose tasks are ordered by a seed.
 ///
 /// # Errors
-/// A value that was never written, an error without a message or of a panic, tables that contradict each other.
+/// A value that was never written, an error without a message or about a panic, inconsistent tables.
 pub fn sessions(bytes: &[u8]) -> Result<(), Fault> {
     let failed = |error: &dyn std::error::Error| Fault(error.to_string());
     let (first, rest) = bytes.split_first().map_or((0, bytes), |(first, rest)| (*first, rest));

@@ -1,12 +1,13 @@
-//! Patterns of statements, repeated n times and 4 n times: a cost more than five times as high shows an algorithm that does not scale.
+//! Patterns of statements, repeated n times and 4 n times: if the cost is more than five times as high, an
+//! algorithm does not scale.
 //!
 //! ```text
-//!   choices ─► pieces, one behind another: loop, check, call, object, …     the pattern
+//!   choices ─► pieces in sequence: loop, check, call, object, …               the pattern
 //!              n of them in one function, or in n functions                 the program
 //! ```
 //!
-//! [`constructs`](crate::constructs) has each construct alone, where a pass may find nothing to do; here they are combined. The caller defines
-//! cost: allocated bytes, or processor time.
+//! [`constructs`](crate::constructs) has each construct on its own, where a pass may find nothing to do; here
+//! they are combined. The caller defines the cost: allocated bytes, or processor time.
 
 use brolga_engine::{Engine, Program};
 use brolga_opt::OptLevel;
@@ -14,22 +15,22 @@ use brolga_opt::OptLevel;
 use super::{Fault, doors};
 use crate::constructs::{self, Piece};
 
-/// How much more four times as much may cost.
+/// The maximum ratio of costs for four times the size.
 const MOST: u64 = 5;
-/// Pieces of one pattern.
+/// The maximum number of pieces per pattern.
 const PIECES: usize = 6;
 
-/// A pattern that an input has chosen.
+/// A pattern selected by an input.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pattern {
     pieces: Vec<Piece>,
-    /// Pieces stand in as many functions, not in one.
+    /// Whether each piece is in a separate function.
     is_apart: bool,
     level: OptLevel,
 }
 
 impl Pattern {
-    /// The pattern of some bytes: the first one says how it is repeated, each other one is a piece.
+    /// The pattern encoded by bytes: the first selects the kind of repetition, each other one a piece.
     pub fn new(bytes: &[u8]) -> Pattern {
         let (first, rest) = bytes.split_first().map_or((0, bytes), |(first, rest)| (*first, rest));
         let piece = |byte: &u8| Piece::ALL[usize::from(*byte) % Piece::ALL.len()];
@@ -41,12 +42,13 @@ impl Pattern {
         Pattern { pieces, is_apart: first & 1 == 1, level }
     }
 
-    /// The program with so many repetitions.
+    /// The program with `n` repetitions.
     pub fn text(&self, n: usize) -> String {
         constructs::pattern(&self.pieces, n, self.is_apart)
     }
 
-    /// The cost of reading and compiling it, by a counter that only grows; `None` if it cannot be compiled.
+    /// The cost of reading and compiling it, measured by a counter that only grows; `None` if it cannot be
+    /// compiled.
     fn cost(&self, n: usize, counter: &dyn Fn() -> u64) -> Option<u64> {
         let text = self.text(n);
         let engine = Engine::new(doors::open().opt_level(self.level)).ok()?;
@@ -58,11 +60,12 @@ impl Pattern {
     }
 }
 
-/// Compares the cost of a pattern with that of four times as much. Costs below `least` are taken as that: they are noise. Another way to compile, for what is beyond a limit,
-/// makes the cost jump once; so the next size has to be as steep.
+/// Compares the cost of a pattern with its cost at four times the size. Costs below `least` count as `least`,
+/// because they are noise. Where a limit is exceeded, compilation may switch to another algorithm, and the
+/// cost jumps once; so it is a fault only if the next size is as steep.
 ///
 /// # Errors
-/// It grows by more than `MOST`, twice; or it is refused.
+/// The cost grows by more than `MOST`, twice; or the pattern is refused.
 pub fn shapes(bytes: &[u8], n: usize, least: u64, counter: &dyn Fn() -> u64) -> Result<(), Fault> {
     let pattern = Pattern::new(bytes);
     let cost = |n: usize| {
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// Every piece is sound, alone and with others.
+    /// Every piece is valid, on its own and with others.
     #[test]
     fn patterns_are_programs() {
         let mut rng = Rng::new(1);

@@ -1,4 +1,4 @@
-//! The text tests in `tests/placed/`; `placed` has their format.
+//! The text tests in `tests/placed/`; `placed` describes their format.
 
 use std::path::PathBuf;
 

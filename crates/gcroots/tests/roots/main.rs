@@ -1,5 +1,5 @@
-//! Placement against the oracle: random functions and the text tests, run with a collection at every safepoint; and a check that the
-//! oracle detects a missing store of a root.
+//! Placement against the oracle: random functions and the text tests, run with a collection at every
+//! safepoint; and a check that the oracle detects a missing store of a root.
 
 mod cases;
 mod oracle;
@@ -22,7 +22,7 @@ use random::{Random, Shape, function};
 use std::collections::BTreeSet;
 use support::{HEAP, read_module};
 
-/// All that changes how frames are built.
+/// The combinations of options that change how frames are built.
 fn variants() -> [Options; 4] {
     let usual = Options::new(HEAP);
     [
@@ -115,9 +115,9 @@ fn lowered_programs_keep_their_roots() {
     assert!(count > 100, "{count} stores");
 }
 
-/// The removable parts of a placed function: stores of roots into words of the frame, and these words on the maps of
-/// safepoints. Not the words of tracked slots, which are on every map, nor argument words, which may hold by chance what a call
-/// before put there.
+/// The removable parts of a placed function: stores of roots into words of the frame, and these words in the
+/// maps of safepoints. Neither the words of tracked slots, which are in every map, nor argument words, which
+/// may by chance still hold the operand of an earlier call.
 fn removable(original: &Func, placed: &Func, lowering: Lowering) -> Vec<Removed> {
     let insts = || original.blocks().flat_map(|b| original.block_insts(b));
     let calls = insts().filter(|&i| matches!(original.op(i), Op::CallArgs(_)));
@@ -146,7 +146,7 @@ fn removable(original: &Func, placed: &Func, lowering: Lowering) -> Vec<Removed>
     all
 }
 
-/// Removals that no run notices.
+/// Removals that no run detects.
 fn unmissed(
     func: &Func,
     placed: &Func,
@@ -169,7 +169,7 @@ fn every_root_in_the_text_tests_is_missed() {
         let module = read_module(&case.name, &case.input);
         for (_, func) in module.funcs() {
             for lowering in LOWERINGS {
-                // Without a budget roots are stored that nothing asks for.
+                // Without a budget, roots are stored that no safepoint needs.
                 let options = Options { lowering, budget: Options::new(HEAP).budget, ..case.options };
                 let mut placed = func.clone();
                 if place(&mut placed, &module.cx, &options).is_err() {
@@ -186,8 +186,8 @@ fn every_root_in_the_text_tests_is_missed() {
     }
 }
 
-/// In random functions a root is missed, or its object was found by another word of the frame whenever a collection looked: an
-/// object may have two names.
+/// In random functions each missing root is detected, unless another word of the frame held the object at
+/// each collection: an object may have two names.
 #[test]
 fn roots_in_random_functions_are_missed() {
     let (mut all, mut two_names) = (0, 0);

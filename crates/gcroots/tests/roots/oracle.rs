@@ -1,21 +1,24 @@
-//! The oracle: runs a placed function on made-up objects and collects at every safepoint.
+//! The oracle: runs a placed function on simulated objects and collects at every safepoint.
 //!
-//! It shares no code with placement and does not use liveness. It walks one path after the other, with a random choice at every
-//! branch. Objects are numbers. At a safepoint every object dies that is not reachable from the words of the linked frames (or those that the safepoint's
-//! map lists), from permanent objects, or through immutable fields of such objects. An instruction that uses a dead object afterwards had an unrooted
-//! operand.
+//! It shares no code with placement and does not use liveness. It walks one path at a time, with a random
+//! choice at every branch. Objects are numbers. At a safepoint every object dies that is not reachable from
+//! the words of the linked frames (or those listed in the safepoint's map), from permanent objects, or
+//! through immutable fields of such objects. An instruction that uses a dead object afterwards had an
+//! unrooted operand.
 //!
 //! Its strict rules:
 //!
-//! * Other code writes a mutable field all the time: it keeps nothing alive, and each load gives another object.
+//! * A mutable field may change at any time: it keeps nothing alive, and each load yields another object.
 //! * An entry point with argument words overwrites them before it returns.
-//! * A callee lets its arguments die during the call; only argument words and the operands of C functions must survive it.
-//! * A thrown exception leaves the innermost frame wrong, as frames of callees that were never unlinked do.
-//! * Words of a linked frame that were never written are an error, and so are dead objects in them.
-//! * Returning with another innermost frame than the caller's is an error, and so is linking a frame twice.
+//! * A callee may let its arguments die during the call; only argument words and the operands of C functions
+//!   must survive it.
+//! * A thrown exception leaves the innermost frame wrong, as when callees do not unlink their frames.
+//! * Words of a linked frame that were never written are an error, and so are words with dead objects.
+//! * Returning with a different innermost frame from the caller's is an error, and so is linking a frame
+//!   twice.
 //!
-//! The original function, whose instructions keep their numbers, has the facts that placement drops: loads of
-//! immutable memory, the object of a loaded pointer, and preserved regions. Integers are not computed.
+//! The original function, whose instructions keep their numbers, has the facts that placement drops: loads
+//! from immutable memory, the object of a loaded pointer, and preserved regions. Integers are not computed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +35,7 @@ use crate::random::Random;
 /// Where the thread keeps its innermost frame.
 const GC_STACK: i32 = crate::support::HEAP.gc_stack as i32;
 
-/// A value as far as it matters.
+/// An abstract value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Val {
     Undefined,
@@ -43,15 +46,15 @@ enum Val {
     /// A permanent object.
     Permanent,
     Thread,
-    /// Into a stack slot.
+    /// An address in a stack slot.
     Stack(Slot, i64),
     /// The innermost frame of the caller.
     Caller,
-    /// A frame of a callee that is gone.
+    /// The frame of a callee that has ended.
     Gone,
     /// A constant integer.
     Int(i64),
-    /// Another integer, or an address of something else.
+    /// Another integer, or any other address.
     Other,
 }
 
@@ -62,7 +65,7 @@ struct Object {
     immutable: BTreeMap<i32, usize>,
 }
 
-/// A path that goes wrong.
+/// A failing path.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) what: String,
@@ -83,12 +86,12 @@ pub(crate) struct Oracle<'a> {
     handlers: Vec<(Inst, Block)>,
     /// The contents of tracked slots.
     tracked: BTreeMap<Slot, Val>,
-    /// Decides choices.
+    /// Decides `ifelse` choices.
     coin: usize,
     search: Option<&'a mut Search>,
     /// Whether every collection moves every object.
     moving: bool,
-    /// Collections so far, and how many there had been when each value got what it has.
+    /// The number of collections so far, and for each value their number when it was defined.
     collections: u32,
     since: Vec<u32>,
 }
@@ -101,10 +104,10 @@ enum Next {
     End,
 }
 
-/// How many instructions a run executes at most.
+/// The maximum number of instructions per run.
 const MAX_STEPS: usize = 600;
 
-/// Runs a function along `paths` paths; the first thing that goes wrong.
+/// Runs a function along `paths` paths; returns the first error.
 pub(crate) fn run(
     original: &Func,
     placed: &Func,
@@ -115,7 +118,7 @@ pub(crate) fn run(
     runs(original, placed, lowering, paths, random, None, false)
 }
 
-/// The same where every collection moves every object.
+/// Like [`run`], but every collection moves every object.
 pub(crate) fn run_moving(
     original: &Func,
     placed: &Func,
@@ -126,27 +129,28 @@ pub(crate) fn run_moving(
     runs(original, placed, lowering, paths, random, None, true)
 }
 
-/// A part that is removed from a placed function, to see whether a run fails without it.
+/// A part removed from a placed function, to see whether a run fails without it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Removed {
-    /// A store of a root, which stores null instead. Else what was in the word before might keep the object alive by chance.
+    /// A store of a root, which stores null instead. Otherwise the old content of the word might keep the
+    /// object alive by chance.
     Store(Inst),
-    /// A word on the map of a safepoint.
+    /// A word in the map of a safepoint.
     Entry(Inst, u32),
 }
 
 /// The outcome of a removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Watched {
-    /// How often a collection met what was removed.
+    /// The number of collections at which the removed part would have held an object.
     pub(crate) met: usize,
-    /// How often the object was found by nothing else then, and died.
+    /// The number of those at which nothing else held the object, so that it died.
     pub(crate) lost: usize,
 }
 
-/// Runs a function from which something was removed, until it is missed. The paths are those on which that happens if
-/// there are any: no exception ends them early, and of two ways the one is taken, mostly, that was taken less often. `Ok`:
-/// it is never missed.
+/// Runs a function with a part removed until the removal is detected. The search favours paths on which that
+/// can happen: no exception ends them early, and at a branch it mostly takes the successor taken less often
+/// so far. `Ok`: never detected.
 pub(crate) fn search(
     original: &Func,
     placed: &Func,
@@ -160,13 +164,13 @@ pub(crate) fn search(
     Ok(search.watched)
 }
 
-/// A search for a path on which something is missed.
+/// A search for a path on which the removal is detected.
 struct Search {
     removed: Removed,
-    /// How often each way of a branch was taken.
+    /// How often each successor of a branch was taken.
     taken: BTreeMap<(Block, usize), usize>,
     watched: Watched,
-    /// The word that the removed store would have written last, and what would be in it.
+    /// The word that the removed store wrote last, and the value that it would hold.
     word: Option<(Slot, i64, Val)>,
 }
 
@@ -281,7 +285,7 @@ impl Oracle<'_> {
         Err(Wrong { what: what.into(), at })
     }
 
-    /// A use: what is used must live.
+    /// A used value must be alive.
     fn alive(&self, at: Inst, val: Val) -> Run<()> {
         match val {
             Val::Object(n) | Val::Inside(n) if self.objects[n].dead => {
@@ -291,8 +295,8 @@ impl Oracle<'_> {
         }
     }
 
-    /// Memory that is touched must be where it was when the value was made. Pointers to elements do not move, and the roots that keep
-    /// what they belong to alive are stored and nothing else.
+    /// Accessed memory must not have moved since the pointer was computed. Pointers to elements do not move,
+    /// and the roots that keep their owners alive are only stored.
     fn stands(&self, inst: Inst) -> Run<()> {
         let is_root_store =
             matches!(self.placed.op(inst), Op::Store(access) if access.region == Region::Frame);
@@ -374,7 +378,7 @@ impl Oracle<'_> {
             }
             Op::Copy => self.define(inst, args[0]),
             Op::Builtin(_) => {
-                // Choices by one condition go one way, for the objects as for pointers into them.
+                // Choices by the same condition agree, for objects as for pointers into them.
                 let condition = func.args(inst)[0].index();
                 let val = args[1 + (condition ^ self.coin) % 2];
                 self.define(inst, val);
@@ -382,7 +386,7 @@ impl Oracle<'_> {
             Op::PointerFromObjref => self.define(inst, Val::Other),
             Op::ThreadAddr => self.define(inst, Val::Thread),
             Op::SlotAddr(slot) => self.define(inst, Val::Stack(slot, 0)),
-            // No program accesses memory through null, or where a φ left it open: a path on which that happens is not taken.
+            // No program accesses memory through null or an undefined φ operand: such a path is abandoned.
             Op::Load(_) | Op::Store(_) if matches!(args[0], Val::Null | Val::Undefined) => {
                 return Ok(Next::End);
             }
@@ -433,7 +437,7 @@ impl Oracle<'_> {
                     let mut words = Vec::new();
                     for n in 0..count {
                         let Val::Stack(slot, offset) = args[0] else {
-                            return self.wrong(inst, "argument words that lie nowhere");
+                            return self.wrong(inst, "argument words without an address");
                         };
                         let word = self.memory.get(&(slot, offset + 8 * n)).copied();
                         words.push(word.unwrap_or(Val::Undefined));
@@ -485,7 +489,7 @@ impl Oracle<'_> {
         Ok(Next::On)
     }
 
-    /// Which way a branch goes.
+    /// The successor that a branch takes.
     fn way(&mut self, block: Option<Block>) -> usize {
         let coin = self.random.below(2);
         let (Some(search), Some(block)) = (self.search.as_deref_mut(), block) else { return coin };
@@ -538,7 +542,7 @@ impl Oracle<'_> {
                 };
                 Val::Object(child)
             }
-            // An object that a permanent object refers to for ever is as good as permanent.
+            // An object that a permanent object refers to forever is as good as permanent.
             Val::Permanent if tracked && stays => Val::Permanent,
             _ if tracked => self.new_object(),
             _ => Val::Other,
@@ -547,7 +551,7 @@ impl Oracle<'_> {
         Ok(())
     }
 
-    /// Something that the oracle does not know.
+    /// Defines a loaded value of unknown content: a new object if it is tracked.
     fn loaded(&mut self, inst: Inst, tracked: bool) -> Run<()> {
         let val = if tracked { self.new_object() } else { Val::Other };
         self.define(inst, val);
@@ -560,7 +564,7 @@ impl Oracle<'_> {
             Val::Stack(slot, at) => {
                 let at = at + i64::from(offset);
                 self.watch_store(inst, slot, at, val);
-                // Nothing but nulls are written two at a time.
+                // Only nulls are written in pairs.
                 if self.placed.ty(self.placed.args(inst)[1]) == Type::V128 {
                     self.memory.insert((slot, at), Val::Null);
                     self.memory.insert((slot, at + 8), Val::Null);
@@ -579,7 +583,7 @@ impl Oracle<'_> {
         Ok(())
     }
 
-    /// Keeps book of the word that the removed store would have written. Other stores to it write null.
+    /// Records the word that the removed store would have written. Other stores to it write null.
     fn watch_store(&mut self, inst: Inst, slot: Slot, at: i64, val: Val) {
         let Some(search) = &mut self.search else { return };
         if search.removed == Removed::Store(inst) {
@@ -589,7 +593,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// The object that a collection would find by what was removed.
+    /// The object that a collection would find through the removed part.
     fn watched(&self, inst: Inst) -> Option<usize> {
         let search = self.search.as_deref()?;
         let mapped = |offset: i64| {
@@ -614,7 +618,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// A call has come back, or throws.
+    /// A call has returned or throws.
     fn called(&mut self, inst: Inst, may_throw: bool) -> Run<Next> {
         let ends_nothing = self.search.is_none() || !self.handlers.is_empty();
         if may_throw && ends_nothing && self.random.below(6) == 0 {
@@ -630,7 +634,7 @@ impl Oracle<'_> {
         Ok(Next::Jump(handler))
     }
 
-    /// Collects. These have to survive it.
+    /// Collects. These objects have to survive.
     fn collect(&mut self, inst: Inst, survive: &[Val]) -> Run<()> {
         let mut work: Vec<usize> = Vec::new();
         match self.lowering {
@@ -698,19 +702,19 @@ impl Oracle<'_> {
         }
     }
 
-    /// The content of a word as the collector finds it.
+    /// The content of a word as the collector sees it.
     fn root(&self, inst: Inst, slot: Slot, offset: i64, work: &mut Vec<usize>) -> Run<()> {
         match self.memory.get(&(slot, offset)).copied() {
             Some(Val::Object(n)) => work.push(n),
             Some(Val::Null | Val::Permanent) => {}
-            // An object on the stack looks permanent, by its tag.
+            // An object on the stack looks permanent because of its tag.
             Some(Val::Stack(of, at)) if self.memory.contains_key(&(of, at - 8)) => {}
             other => return self.wrong(inst, format!("the word at {offset} of the frame is {other:?}")),
         }
         Ok(())
     }
 
-    /// How many words a frame says that it has.
+    /// The number of words that the frame's header states.
     fn words(&self, inst: Inst, slot: Slot, size: i64) -> Run<i64> {
         match self.memory.get(&(slot, 0)) {
             Some(&Val::Int(count)) if count % 4 == 0 && 16 + 2 * count <= size => Ok(count / 4),
@@ -718,7 +722,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// The instruction of the original function that a safepoint stands for.
+    /// The instruction of the original function that a safepoint corresponds to.
     fn origin(&self, inst: Inst) -> Inst {
         if inst.index() < self.original.inst_count() {
             return inst;
@@ -728,7 +732,7 @@ impl Oracle<'_> {
     }
 }
 
-/// The values preserved at each instruction: by paths, without a dominator tree.
+/// The values preserved at each instruction, computed along paths, without a dominator tree.
 fn preserved(func: &Func) -> BTreeMap<Inst, Vec<Value>> {
     let insts: Vec<Inst> = func.blocks().flat_map(|b| func.block_insts(b)).collect();
     let mut all: BTreeMap<Inst, Vec<Value>> = BTreeMap::new();

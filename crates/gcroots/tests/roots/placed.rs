@@ -1,14 +1,15 @@
 //! Runs the text tests in `tests/placed/`: low IR, and its placement.
 //!
-//!     Two values live at a call, so two slots.     a description, any number of lines
+//!     Two live values at a call, so two slots.     a description, any number of lines
 //!     options: whole-function                      optional: no shrink-wrapping; `maps`: frame maps instead of links;
 //!                                                  `moving`: the heap moves objects
 //!     ==== input
 //!     low function f(…)…
 //!     ==== output                                  counts and the functions, or broken rules
 //!
-//! `BLESS=1 cargo test -p brolga-gcroots placed` writes the present output into the files; read the difference before
-//! committing it. Every output is verified; the oracle, which reads these files too, checks the roots.
+//! `BLESS=1 cargo test -p brolga-gcroots placed` writes the current output into the files; review the diff
+//! before committing it. Every output is verified; the oracle, which also reads these files, checks the
+//! roots.
 
 use crate::cases::{Case, cases};
 use crate::support::read_module;
@@ -36,7 +37,7 @@ fn counted(report: &Report) -> String {
     text
 }
 
-/// The frame maps, by the lines of the function's text.
+/// The frame maps, by line of the function's text.
 fn maps(func: &Func) -> String {
     let mut out = String::new();
     let mut line = 1;
@@ -91,7 +92,7 @@ fn run(case: &Case) -> String {
     out
 }
 
-/// The line of the input in which a statement stands.
+/// Maps statements to lines of the input.
 trait ToLine {
     fn to_line(&self, input: &str) -> String;
 }

@@ -1,5 +1,5 @@
-//! The functions of the corpus and of the examples in low IR, as the pipeline makes them without and with optimisation, and the
-//! boxed entries of their methods.
+//! The functions of the corpus and of the examples in low IR, as the pipeline produces them with and without
+//! optimisation, and the boxed entries of their methods.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use brolga_opt::{Cx, OptLevel, Options, optimize, optimize_module};
 
 use crate::support::read_module;
 
-/// Where the programs are, from the root of the workspace.
+/// The folders with the programs, relative to the root of the workspace.
 const FOLDERS: [&str; 3] = ["tests/corpus", "tests/lowering", "examples"];
 
 /// A function of a program in low IR.
 pub(crate) struct Lowered {
-    /// The file.
     pub(crate) file: String,
     pub(crate) level: OptLevel,
     /// Its symbol, and whether it is the boxed entry.

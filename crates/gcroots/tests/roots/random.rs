@@ -1,7 +1,8 @@
 //! Random low IR with objects: any control flow, all classes of pointers, handlers, preserved regions.
 //!
-//! Blocks and their jumps come first; then each block is filled in the order of the dominator tree with operations on dominating
-//! values, and last the φ get operands that are available at the ends of the predecessors. Every function verifies.
+//! Blocks and their jumps are made first; then, in dominator-tree order, each block is filled with operations
+//! on dominating values, and at the end the φ get operands that are available at the ends of the
+//! predecessors. Every function verifies.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use brolga_ir::{
 };
 use cranelift_entity::EntityRef;
 
-/// A small generator of numbers that are the same in every run.
+/// A small deterministic random number generator.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -33,7 +34,7 @@ impl Random {
         (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize % bound
     }
 
-    /// One of several.
+    /// A random element.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
@@ -43,16 +44,16 @@ impl Random {
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) blocks: usize,
-    /// Operations in a block.
+    /// The number of operations per block.
     pub(crate) ops: usize,
     /// `enter`, tracked slots.
     pub(crate) exceptions: bool,
-    /// Without what keeps objects alive that are not rooted, and without null: immutable fields, choices, argument words. And with
-    /// handlers that something throws to.
+    /// Whether to omit null and everything that keeps unrooted objects alive (immutable fields, choices,
+    /// argument words), and to include handlers that are reached by exceptions.
     pub(crate) plain: bool,
 }
 
-/// The values that are there, by type.
+/// The available values, by type.
 #[derive(Clone, Default)]
 struct There {
     tracked: Vec<Value>,
@@ -72,14 +73,13 @@ struct Generator<'a> {
     tracked_slot: Slot,
     /// φ that still need operands.
     phis: Vec<Inst>,
-    /// By block: what is there at its end.
+    /// By block: the values available at its end.
     ends: Vec<There>,
     depth: usize,
 }
 
 const FIELD: Access = Access { offset: 0, region: Region::Field, align_log2: 3 };
 
-/// A function and its context.
 pub(crate) fn function(random: &mut Random, shape: Shape) -> (Arc<Context>, Func) {
     let cx = Context::new();
     let node = cx.types.vector(Type::INT64).expect("a vector type");
@@ -150,7 +150,7 @@ impl Generator<'_> {
             let targets = [target(), target()];
             let kind = if count == 1 { 0 } else { self.random.below(8) };
             let end = match kind {
-                // The returned value comes when the block is filled.
+                // The returned value is added when the block is filled.
                 0 => self.func.make_inst(Op::Return, &[self.flag], &[], &[]),
                 1 => self.func.make_inst(Op::Unreachable, &[], &[], &[]),
                 2 | 3 => self.func.make_inst(Op::Goto, &[], &targets[..1], &[]),
@@ -177,7 +177,7 @@ impl Generator<'_> {
             }
             self.grow(block.index());
             self.ends[block.index()] = there.clone();
-            // A handler may have split the block: its last part is the predecessor of what follows.
+            // A handler may have split the block: its last part is the predecessor of its successors.
             let last = self.func.inst_block(end).expect("an end that stands somewhere");
             self.grow(last.index());
             self.ends[last.index()] = there;
@@ -239,7 +239,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A tracked value that is not surely null: null is not read through.
+    /// A tracked value other than the constant null, which is not dereferenced.
     fn object(&mut self, there: &There) -> Value {
         loop {
             let value = self.tracked(there);
@@ -249,7 +249,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A tracked value: one of the last, mostly, so that lives are short and long.
+    /// A tracked value: mostly a recent one, so that live ranges are both short and long.
     fn tracked(&mut self, there: &There) -> Value {
         let least = if self.shape.plain { 2 } else { 0 };
         match least + self.random.below(10 - least) {
@@ -410,7 +410,8 @@ impl Generator<'_> {
 
         let mut inner = there.clone();
         if self.shape.plain {
-            // Something to find in the handler, and something that throws: else what only the handler uses is not missed.
+            // A use in the handler, and an instruction that throws: otherwise a missing root used only by the
+            // handler is not detected.
             let value = self.tracked(&inner);
             let mut at = Cursor::new(&mut self.func);
             let word = at.before(enter).ins_value(address, &[], Type::PTR);

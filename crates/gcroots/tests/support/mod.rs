@@ -1,4 +1,4 @@
-//! Shared by the tests and benches of this crate: a heap's numbers, and reading IR.
+//! Shared by the tests and benches of this crate: the offsets of a heap, and reading IR.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use brolga_ir::diag::{SourceFile, Style};
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, Module, text};
 
-/// A heap of round numbers.
+/// A heap with round numbers.
 pub(crate) const HEAP: HeapAbi = HeapAbi {
     tag_bytes: 8,
     tag_bits: 15,
@@ -20,7 +20,7 @@ pub(crate) const HEAP: HeapAbi = HeapAbi {
     moving: false,
 };
 
-/// Reads a text without faults.
+/// Reads a text that must not have errors.
 pub(crate) fn read_module(name: &str, input: &str) -> Module {
     let cx: Arc<Context> = Context::new();
     let source = SourceFile::new(name, input).expect("a small file");

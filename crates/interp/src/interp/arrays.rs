@@ -1,4 +1,5 @@
-//! Arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of Julia before (`arrayref` …).
+//! Arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of earlier versions
+//! (`arrayref` …).
 //!
 //! Both work on the same objects. Positions count from 1 in the program and from 0 here. An unchecked access out of
 //! bounds is a fault, not an exception.
@@ -114,7 +115,7 @@ impl Interp<'_> {
         }
     }
 
-    /// A fresh `Memory` whose length is given as a value.
+    /// A fresh `Memory` whose length is a value of the program.
     pub(super) fn memory_of_length(&mut self, ty: Type, elem: Type, length: &Val) -> Eval<Val> {
         let Some(length) = length.as_int64() else {
             return Err(self.type_error("memorynew", Type::INT64, length.clone()));
@@ -153,7 +154,7 @@ impl Interp<'_> {
         self.element_place(reference, checked)
     }
 
-    /// The place that a `MemoryRef` refers to.
+    /// The place referred to by a `MemoryRef`.
     pub(super) fn element_place(&mut self, reference: &Val, checked: bool) -> Eval<Place> {
         let &Val::MemoryRef { memory, offset, .. } = reference else {
             return Err(self.wrong_operand("memoryrefget", "a MemoryRef", reference));
@@ -174,7 +175,7 @@ impl Interp<'_> {
         Err(self.wrong_operand(op, "an Array", val))
     }
 
-    /// The place of an element of an array by one index for each dimension, or fewer: the last one then counts
+    /// The place of an array element by one index for each dimension, or fewer: the last one then counts
     /// through all remaining dimensions.
     fn array_place(&mut self, op: &str, checked: &Val, array: &Val, indices: &[Val]) -> Eval<Place> {
         let checked = self.bounds_operand(op, checked)?;

@@ -1,4 +1,4 @@
-//! Values as bytes in raw memory, by the layouts of the type table.
+//! Values as bytes in raw memory, following the layouts of the type table.
 //!
 //! Only pointer-free values have bytes here: primitive types, and immutable structs, tuples and small unions of them.
 //! A small union's selector counts its members in printing order, as in [`Layout`](brolga_ir::types::Layout).
@@ -7,7 +7,7 @@ use super::error::{Eval, Fault};
 use super::value::Val;
 use brolga_ir::types::{FieldRepr, Type, TypeKind, Types};
 
-/// How deep structs may lie inline in each other to be read; types nest less through parameters.
+/// The maximum nesting of inline structs that are read; types nest less through parameters.
 const MAX_INLINE_DEPTH: usize = 256;
 
 /// Whether values of a type can be turned into bytes and back.
@@ -59,7 +59,7 @@ pub(super) fn encode(types: &Types, ty: Type, val: &Val) -> Eval<Vec<u8>> {
     Ok(out)
 }
 
-/// The value of type `ty` that the bytes hold.
+/// The value of type `ty` in the bytes.
 pub(super) fn decode(types: &Types, ty: Type, bytes: &[u8]) -> Eval<Val> {
     decode_at(types, ty, bytes, 0)
 }
@@ -98,15 +98,16 @@ fn decode_at(types: &Types, ty: Type, bytes: &[u8], depth: usize) -> Eval<Val> {
                 let size = size_of(types, member)? as usize;
                 Some(decode_at(types, member, &part[..size.min(part.len())], depth + 1)?)
             }
-            // The meaning of zero bytes for a reference.
+            // Zero bytes as a reference mean undefined.
             FieldRepr::Pointer => None,
         });
     }
     Ok(Val::aggregate(ty, fields))
 }
 
-/// Whether a value in a field of a mutable object or in an element counts as none: the rule of [`Types::first_reference`].
-/// The layout around the place says how the value is stored: a struct that contains itself is a reference there.
+/// Whether a value in a field of a mutable object or in an element counts as undefined: the rule of
+/// [`Types::first_reference`]. The enclosing layout determines how the value is stored: a struct that
+/// contains itself is a reference there.
 pub(super) fn is_undefined(types: &Types, ty: Type, repr: FieldRepr, val: &Val) -> bool {
     let (mut ty, mut repr, mut val) = (ty, repr, val);
     while let (FieldRepr::Inline, Val::Struct(data)) = (repr, val) {
@@ -124,7 +125,7 @@ pub(super) fn is_undefined(types: &Types, ty: Type, repr: FieldRepr, val: &Val) 
     false
 }
 
-/// The initial value of a field of this type: all bits zero, or nothing.
+/// The initial value of a field of this type: all bits zero, or undefined.
 pub(super) fn fresh(types: &Types, ty: Type, repr: FieldRepr) -> Option<Val> {
     let ty = match repr {
         FieldRepr::Pointer => return None,

@@ -1,15 +1,15 @@
 //! The C functions that print and format text: `puts`, `putchar`, `printf`, `sprintf`, `snprintf`, `write`, `fflush`.
 //!
-//! Text goes to the interpreter's output, in the order of the calls and between the texts of `print`. Raw memory that has such a function
-//! of its own (that of the process) is searched first.
+//! Text goes to the interpreter's output, in the order of the calls and interleaved with the texts of
+//! `print`. If raw memory has the function itself (as the process does), that one is used.
 //!
 //! ```text
 //! %  flags      width    precision  length               conversion
 //!    - + ␣ # 0  n or *   .n or .*   hh h l ll j z t      d i u o x X c s p f F e E g G %
 //! ```
 //!
-//! An argument of another type than its conversion, or a missing one, is an error of the call; in C it is undefined. Refused by
-//! name: `%n`, `%a`, `long double`, wide characters.
+//! An argument whose type does not match its conversion, or a missing one, is an error of the call; in C it
+//! is undefined behaviour. Refused by name: `%n`, `%a`, `long double`, wide characters.
 
 use super::Interp;
 use super::callback::fits;
@@ -20,17 +20,18 @@ use brolga_ir::types::{LowType, PtrClass};
 const I32: LowType = LowType::I32;
 const PTR: LowType = LowType::Ptr(PtrClass::Raw);
 
-/// The longest text that one call makes.
+/// The maximum length of the text that one call makes.
 const MOST_BYTES: usize = 1 << 24;
 
-/// Digits behind the point, or behind the first digit, from which on all digits of a double are zeros.
+/// The number of digits after the point, or after the first digit, beyond which all digits of a double are
+/// zero.
 const MOST_DIGITS: usize = 1100;
 
-/// The file of standard output.
+/// The file number of standard output.
 const STDOUT: u32 = 1;
 
 impl Interp<'_> {
-    /// Calls a function of the header's list; `None` for others.
+    /// Calls a function of the header's list; returns `None` for others.
     pub(super) fn c_text_call(&mut self, call: &ForeignCall<'_>) -> Eval<Option<u128>> {
         let bad_call = || MemoryError::BadCall { name: call.name.to_owned() };
         let returns_int = matches!(call.result, None | Some(LowType::I32));
@@ -40,7 +41,7 @@ impl Interp<'_> {
             if fits && call.variadic_after.is_none() && returns_int { Ok(()) } else { Err(bad_call()) }
         };
         let bits = |n: usize| call.args[n].1 as u64;
-        // The number of parameters in front of `…`; a call may also say that the function has exactly these.
+        // The number of parameters before `…`; a call may also declare exactly these.
         let variadic = |params: &[LowType]| {
             let fits = call.args.len() >= params.len()
                 && call.args.iter().zip(params).all(|(&(given, _), &wanted)| fits(given, wanted))
@@ -86,7 +87,8 @@ impl Interp<'_> {
             }
             "fflush" => {
                 fixed(&[PTR])?;
-                // Every text is written at once. Streams have no addresses here, so none but all of them can be named.
+                // Text is written immediately. Streams have no addresses here, so only all of them can be
+                // flushed.
                 if bits(0) != 0 {
                     return Err(bad_call().into());
                 }
@@ -109,7 +111,7 @@ impl Interp<'_> {
             }
             _ => return Ok(None),
         };
-        // More than `int` counts: the limit of a text is below that.
+        // Text is limited to fewer bytes than `int` can count.
         Ok(Some(u128::from(result)))
     }
 
@@ -118,7 +120,7 @@ impl Interp<'_> {
         length.ok_or_else(|| Fault::Unsupported(format!("a text of more than {MOST_BYTES} bytes")).into())
     }
 
-    /// The bytes of a text that ends in a zero byte, or is so long.
+    /// The bytes of a zero-terminated string, up to `most`.
     fn c_string(&mut self, address: u64, most: usize) -> Eval<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < most {
@@ -133,7 +135,7 @@ impl Interp<'_> {
         Ok(text)
     }
 
-    /// A format with its arguments put in.
+    /// A format with its arguments inserted.
     fn formatted(&mut self, name: &str, format: u64, args: &[(LowType, u128)]) -> Eval<Vec<u8>> {
         let format = self.c_string(format, usize::MAX)?;
         let bad_call = || MemoryError::BadCall { name: name.to_owned() };
@@ -154,7 +156,7 @@ impl Interp<'_> {
             .ok_or_else(bad_call)?;
             let source = String::from_utf8_lossy(&format[at - 1..end]).into_owned();
             at = end;
-            // No width or precision makes a text longer than one may be.
+            // Neither width nor precision may make the text exceed the limit.
             self.text_length(spec.width.max(spec.precision.unwrap_or(0)) as u64)?;
             match conversion {
                 b'%' => text.push(b'%'),
@@ -165,7 +167,7 @@ impl Interp<'_> {
                         b'p' => 8,
                         _ => spec.bytes,
                     };
-                    // Integers of less than 32 bits travel as C's `int`.
+                    // Integers of less than 32 bits are passed as C's `int`.
                     let given = match form {
                         LowType::I8 | LowType::I16 | LowType::I32 => 4,
                         LowType::I64 | LowType::Ptr(_) => 8,
@@ -208,12 +210,13 @@ struct Spec {
     zero: bool,
     width: usize,
     precision: Option<usize>,
-    /// How many bytes of an integer count.
+    /// The significant bytes of an integer.
     bytes: u32,
 }
 
 impl Spec {
-    /// Reads behind a `%`; gives the letter, and the position behind it. `next` gives the arguments of `*`.
+    /// Parses after a `%`; returns the letter and the position after it. `next` supplies the arguments of
+    /// `*`.
     fn parse(
         format: &[u8],
         mut at: usize,
@@ -248,7 +251,7 @@ impl Spec {
         spec.width = usize::try_from(width.unsigned_abs()).ok()?;
         if format.get(at) == Some(&b'.') {
             at += 1;
-            // A negative precision counts as none.
+            // A negative precision means none.
             spec.precision = usize::try_from(number(&mut at)?).ok();
         }
         let rest = format.get(at..)?;
@@ -257,7 +260,7 @@ impl Spec {
         if let Some(&(letters, bytes)) = lengths.iter().find(|(letters, _)| rest.starts_with(letters)) {
             spec.bytes = bytes;
             at += letters.len();
-            // `%ls` and `%lc` take wide characters; the letter of the length stands for them.
+            // `%ls` and `%lc` take wide characters; they are reported by their length letter.
             if bytes == 8 && matches!(format.get(at), Some(b's' | b'c')) {
                 return Some((spec, b'l', at + 1));
             }
@@ -365,13 +368,13 @@ impl Spec {
     }
 }
 
-/// A number that is not negative, with so many digits behind the point.
+/// A non-negative number with the given number of digits after the point.
 fn fixed(x: f64, precision: usize) -> String {
     let digits = precision.min(MOST_DIGITS);
     format!("{x:.digits$}") + &"0".repeat(precision - digits)
 }
 
-/// The digits of a number that is not negative, the first one in front of the point, and its exponent.
+/// The digits of a non-negative number, the first one before the point, and its exponent.
 fn scientific(x: f64, precision: usize) -> (String, i32) {
     let digits = precision.min(MOST_DIGITS);
     let text = format!("{x:.digits$e}");

@@ -1,19 +1,23 @@
-//! C functions that call the program: addresses of functions (`cfunction`), calls of them, and `qsort` and `bsearch`.
+//! C functions that call the program: addresses of functions (`cfunction`), calls through them, and `qsort`
+//! and `bsearch`.
 //!
 //! ```text
 //! foreigncall ──► Job ─┬─ next call ──► frame of the program's function, whose `Then` is the job
-//!                      │     ▲                     │ returns, or throws: the exception waits, C gets zero
+//!                      │     ▲                     │ returns, or throws: the exception is pending, C gets zero
 //!                      │     └─────────────────────┘
-//!                      └─ done ──► result of the foreigncall; the exception, if one waits
+//!                      └─ done ──► result of the foreigncall; the pending exception, if any
 //! ```
 //!
-//! A job is a state between two of its calls, so callbacks within callbacks use no stack of Rust and have the limits of all calls.
+//! A job is the state between two of its calls, so nested callbacks use no Rust stack and are subject to the
+//! same limits as all calls.
 //!
-//! **Exceptions** do not pass through frames of C. One that leaves the function waits; C gets zeros and calls nothing until it has returned;
-//! then the exception continues, after the `foreigncall`.
+//! **Exceptions** do not propagate through C frames. One that leaves the function is pending; C receives
+//! zeros and makes no further calls until it has returned; then the exception continues after the
+//! `foreigncall`.
 //!
-//! `qsort` is a stable merge sort of positions: the elements stay in place until the order is known, and functions get their
-//! addresses. C does not specify which elements are compared, and the order of equal ones.
+//! `qsort` is a stable merge sort of positions: the elements stay in place until the order is known, and
+//! functions receive their addresses. C does not specify which elements are compared, nor the order of equal
+//! ones.
 
 use super::Interp;
 use super::error::{Eval, Fault, Stop};
@@ -48,7 +52,8 @@ impl<'m> Interp<'m> {
         Ok(address)
     }
 
-    /// A call of the program's function at an address, or of a C function that is given one; `None` for any other call.
+    /// A call of a program function through its address, or of a C function that takes one; `None` for any
+    /// other call.
     pub(super) fn c_callback(&mut self, call: &ForeignCall<'_>, result: Type) -> Eval<Option<Flow>> {
         let bad_call = || Stop::from(MemoryError::BadCall { name: call.name.to_owned() });
         let words = |range: std::ops::Range<usize>| {
@@ -64,7 +69,7 @@ impl<'m> Interp<'m> {
                     return Err(bad_call());
                 }
                 let (base, size) = (word(0), word(2));
-                // Positions have 32 bits; elements without bytes have no order.
+                // Positions have 32 bits; elements of size zero have no order.
                 let count = u32::try_from(word(1)).ok().filter(|_| size > 0).ok_or_else(bad_call)?;
                 self.read_elements(base, u64::from(count), size)?;
                 (word(3), Job::Sort(Sort::new(base, count as usize, size)))
@@ -81,7 +86,7 @@ impl<'m> Interp<'m> {
         };
         let Some(function) = self.addresses.entry_at(function) else {
             return Err(Fault::Unsupported(format!(
-                "a call of `{}` with a function that is none of the program's",
+                "a call of `{}` with a function that is not one of the program's",
                 call.name
             ))
             .into());
@@ -90,7 +95,7 @@ impl<'m> Interp<'m> {
         self.continue_c(Waiting { function, job, result, exception: None }).map(Some)
     }
 
-    /// A call of the program's function by its address.
+    /// Calls a program function through its address.
     pub(super) fn call_entry(
         &mut self,
         function: FuncId,
@@ -101,15 +106,16 @@ impl<'m> Interp<'m> {
         self.continue_c(Waiting { function, job: Job::Entry { args, answer: None }, result, exception: None })
     }
 
-    /// The parameters of a function as C sees them: without the function object.
+    /// The parameters of a function as seen by C: without the function object.
     fn c_params(&self, function: FuncId) -> &'m [brolga_ir::func::Param] {
         let func = &self.module[function];
         let skipped = usize::from(func.level == Level::High).min(func.sig.params.len());
         &func.sig.params[skipped..]
     }
 
-    /// The bits that each parameter of a function gets by C's convention: integers and addresses take one row of registers, floats another,
-    /// and further arguments are not looked at. An error where that leaves bits open.
+    /// The bits that each parameter of a function receives under C's convention: integers and addresses use
+    /// one sequence of registers, floats another, and extra arguments are ignored. An error if that leaves
+    /// bits undetermined.
     fn c_arguments(
         &self,
         function: FuncId,
@@ -135,7 +141,7 @@ impl<'m> Interp<'m> {
         params.collect::<Option<Vec<u128>>>().ok_or_else(bad_call)
     }
 
-    /// Runs a call of C to its next call of the program, or to its end.
+    /// Runs a C call up to its next call of the program, or to its end.
     fn continue_c(&mut self, mut waiting: Waiting) -> Eval<Flow> {
         loop {
             let args = match self.next_of_job(&mut waiting.job)? {
@@ -181,13 +187,13 @@ impl<'m> Interp<'m> {
         self.push_call(function, args, Then::Assign).map(|_| ())
     }
 
-    /// The program's function has returned to C.
+    /// Resumes C after the program's function has returned.
     pub(super) fn return_to_c(&mut self, mut waiting: Waiting, vals: &[Val]) -> Eval<Flow> {
         waiting.job.answer(vals.first().and_then(Val::as_bits).unwrap_or(0));
         self.continue_c(waiting)
     }
 
-    /// An exception has left the program's function.
+    /// Resumes C after an exception has left the program's function.
     pub(super) fn throw_to_c(&mut self, mut waiting: Waiting, exception: Val) -> Eval<Flow> {
         waiting.exception = Some(exception);
         waiting.job.answer(0);
@@ -228,7 +234,7 @@ impl<'m> Interp<'m> {
         if bytes == 0 {
             return Ok(Vec::new());
         }
-        // Both ends are looked at first: a length that is made up must not become an allocation.
+        // Both ends are checked first: a bogus length must not become an allocation.
         let last =
             base.checked_add(bytes - 1).ok_or(MemoryError::OutOfBounds { address: base, size: bytes })?;
         for address in [base, last] {
@@ -250,7 +256,7 @@ fn is_float(form: LowType) -> bool {
     matches!(form, LowType::F16 | LowType::F32 | LowType::F64)
 }
 
-/// Whether a register with a value of the one form has all bits of the other.
+/// Whether a register holding a value of one form has all bits of the other.
 fn holds(given: LowType, wanted: LowType) -> bool {
     let is_integer = |form: LowType| matches!(form, LowType::Ptr(_)) || form.is_int() && form.bytes() <= 8;
     given == wanted || (is_integer(given) && is_integer(wanted) && given.bytes() >= wanted.bytes())

@@ -1,6 +1,6 @@
 //! Calls: methods chosen at compile time and at run time, builtins that call, the functions of Base without a body.
 //!
-//! The kind of the callee decides the call, in this order:
+//! The kind of the callee determines the call, in this order:
 //!
 //! | callee | call |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! An `invoke` names its method by the argument types in the IR. If the module has no method for them, the arguments' own types
-//! are tried, and then the rest of the list.
+//! An `invoke` names its method by the argument types in the IR. If the module has no method for them, the
+//! arguments' own types are tried, and then the rest of the list.
 
 use super::Interp;
 use super::error::{Eval, Fault, Stop};
@@ -28,28 +28,28 @@ use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::show::INVOKE_MISFIT;
 use brolga_ir::types::{Type, TypeKind};
 
-/// Why an intrinsic is refused where it is called as a value, as it is natively.
+/// Why an intrinsic called as a value is refused, as in native code.
 fn refusal_as_value(op: Intrinsic) -> Option<String> {
     let is_known = op.is_pure() || op.shape() == Shape::Query;
     let by_name_only = (!is_known).then(|| format!("`{op}` as a function that is known at run time only"));
     op.refusal().map(str::to_owned).or(by_name_only)
 }
 
-/// The world of the interpreter's program: later ones are the same, in earlier ones its methods are not there. Natively the first program of
-/// a runtime has this world.
+/// The world of the interpreter's program: later worlds are the same, earlier ones lack its methods. In
+/// native code the first program of a runtime has this world.
 pub(super) const FIRST_WORLD: u64 = 2;
 
-/// Whether all that a builtin does is to choose a call.
+/// Whether a builtin does nothing but choose a call.
 pub(super) fn is_chained(builtin: Builtin) -> bool {
     use Builtin::{Applicable, ApplyIterate, Invoke, InvokeInWorld, Invokelatest};
     matches!(builtin, ApplyIterate | Invoke | Invokelatest | InvokeInWorld | Applicable)
 }
 
-/// What a builtin does that calls a function.
+/// The next step of a builtin that calls a function.
 enum Next {
     /// It calls this value.
     Call(Val, Vec<Val>),
-    /// It calls this value, of which no method is looked for.
+    /// It calls this value, without method lookup.
     Base(Val, Vec<Val>),
     /// It calls this method.
     Method(FuncId, Val, Vec<Val>),
@@ -86,7 +86,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The method of the program that a call goes to, if it goes to one.
+    /// The program's method that a call reaches, if any.
     fn method_of(&mut self, callee: &Val, args: &[Val]) -> Eval<Option<FuncId>> {
         let types = self.types();
         let key = callee.ty(types);
@@ -105,12 +105,12 @@ impl<'m> Interp<'m> {
         self.push_call(id, all, then)
     }
 
-    /// The method that a call decided at run time goes to.
+    /// The method that a dynamic call reaches.
     fn visible_method(&self, function: Type, args: &[Type]) -> Option<FuncId> {
         if self.is_before_program { None } else { self.module.find_method(function, args) }
     }
 
-    /// Does what a value does that has no method for its arguments.
+    /// Performs a call without an applicable method.
     fn apply_base(&mut self, callee: Val, args: Vec<Val>, then: Then) -> Eval<Flow> {
         let types = self.types();
         let key = callee.ty(types);
@@ -140,7 +140,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// An intrinsic called as a function: a conversion gets its target as first argument.
+    /// An intrinsic called as a function: a conversion takes its target as first argument.
     fn intrinsic_function(&mut self, op: Intrinsic, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
         if op.shape() == Shape::AtomicModify && !matches!(then, Then::Assign) {
             return Err(Fault::Unsupported(format!("`{op}` as the function of another")).into());
@@ -177,7 +177,7 @@ impl<'m> Interp<'m> {
                 vals.push(arg.clone());
                 continue;
             }
-            // The default constructor converts, and only numbers convert here.
+            // The default constructor converts, and only numbers can be converted here.
             match self.convert_number(field.ty, arg)? {
                 Some(val) => vals.push(val),
                 None => return Ok(None),
@@ -194,9 +194,11 @@ impl<'m> Interp<'m> {
         flow
     }
 
-    /// Makes the calls of a chain of such builtins, which use no stack. It need not end: an array may contain itself and be splatted.
+    /// Makes the calls of a chain of such builtins, without using stack. The chain may be endless: an array
+    /// may contain itself and be splatted.
     ///
-    /// A world before the program has none of its methods, so no frame runs in it: it ends with the look-up of the last call.
+    /// A world before the program has none of its methods, so no frame runs in it: it ends with the look-up
+    /// of the last call.
     fn chain(&mut self, mut builtin: Builtin, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
         loop {
             let (callee, rest, looks) = match self.next_call(builtin, args)? {
@@ -220,7 +222,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The builtin that a function is the name of.
+    /// The builtin named by a function.
     fn builtin_of(&self, callee: &Val) -> Option<Builtin> {
         match *self.types().kind(callee.ty(self.types())) {
             TypeKind::Function(name) => Builtin::from_name(bare_name(self.module.cx.names.text(name.name))),
@@ -237,7 +239,7 @@ impl<'m> Interp<'m> {
                 Ok(Next::Call(callee, args))
             }
             Builtin::InvokeInWorld => {
-                // A world is a `UInt64`, or an `Int64` that is not negative.
+                // A world is a `UInt64`, or a non-negative `Int64`.
                 let world = match &args[0] {
                     Val::Bits { ty: Type::UINT64, bits } => u64::try_from(*bits).ok(),
                     other => other.as_int64().and_then(|world| u64::try_from(world).ok()),
@@ -257,7 +259,7 @@ impl<'m> Interp<'m> {
                 let found = declared.and_then(|types| self.visible_method(callee.ty(self.types()), types));
                 Ok(match found {
                     Some(id) => Next::Method(id, callee, rest),
-                    // Base has methods that no text gives a body for.
+                    // Base has methods without a body in any text.
                     None => Next::Base(callee, rest),
                 })
             }
@@ -280,7 +282,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The tuple type that `invoke` is given, of which the arguments must be.
+    /// The tuple type passed to `invoke`, which the arguments must match.
     fn invoke_signature(&mut self, signature: &Val, args: &[Val]) -> Eval<Type> {
         let types = self.types();
         let ty = self.type_operand("invoke", signature)?;
@@ -298,7 +300,7 @@ impl<'m> Interp<'m> {
         Err(self.type_error(INVOKE_MISFIT, ty, args))
     }
 
-    /// The elements that iterating over a container gives.
+    /// The elements produced by iterating over a container.
     fn collect(&mut self, container: &Val, into: &mut Vec<Val>) -> Eval<()> {
         if let Some(elements) = self.tuple_elements(container) {
             into.extend(elements);
@@ -371,7 +373,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// An exception, or the one that is being handled, as it is thrown again.
+    /// Rethrows an exception, or the one being handled.
     pub(super) fn rethrown(&mut self, exception: Option<&Val>) -> Stop {
         match exception.or(self.exceptions.last()) {
             Some(exception) => Stop::Throw(exception.clone()),
@@ -379,12 +381,12 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// Whether a value is something to print into.
+    /// Whether a value is a stream to print to.
     fn is_io(&self, val: &Val) -> bool {
         self.find_type("IO").is_some_and(|io| self.is_a(val, io))
     }
 
-    /// The exception that a throwing function of the table makes of its arguments.
+    /// The exception that a throwing function of the table makes from its arguments.
     pub(super) fn base_exception(&mut self, function: BaseFn, args: &[Val]) -> Eval<Stop> {
         let name = match function.action() {
             BaseAction::Throw(name) => name,

@@ -1,8 +1,8 @@
 //! Constants of the text as values, and the tests in a text.
 //!
-//! A [`Term`] is a tree of literals and constructors; only an interpreter can make the mutable parts of it. A [`Check`]
-//! calls a function on fresh arguments and has the expected result or exception. Results are compared by
-//! [`Interp::is_equal`]; a thrown exception must be of the expected type or below it.
+//! A [`Term`] is a tree of literals and constructors; only an interpreter can make the mutable parts of it. A
+//! [`Check`] calls a function on fresh arguments and states the expected result or exception. Results are
+//! compared by [`Interp::is_equal`]; a thrown exception must have the expected type or a subtype.
 
 use super::Interp;
 use super::error::{Eval, Fault, Outcome};
@@ -11,7 +11,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::text::{self, Call, Check, Term};
 use brolga_ir::types::Type;
 
-/// The finding of a check.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// It holds.
@@ -26,20 +26,20 @@ pub enum Verdict {
 }
 
 impl Interp<'_> {
-    /// The value that a term spells, with fresh objects.
+    /// The value of a term, with fresh objects.
     pub fn term(&mut self, term: &Term) -> Result<Val, Outcome> {
         let val = self.make_term(term);
         val.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// Makes a call that text spells.
+    /// Makes a call written in a text.
     pub fn run_call(&mut self, call: &Call) -> Result<Val, Outcome> {
         let callee = self.term(&call.callee)?;
         let args = call.args.iter().map(|arg| self.term(arg)).collect::<Result<Vec<_>, _>>()?;
         self.call_value(callee, &args)
     }
 
-    /// Runs a check. Globals are as earlier calls left them, so every check wants its own interpreter.
+    /// Runs a check. Earlier calls may have changed globals, so each check needs a fresh interpreter.
     pub fn run_check(&mut self, check: &Check) -> Verdict {
         let result = self.run_call(&check.call);
         let passed = match (&check.outcome, &result) {
@@ -67,7 +67,7 @@ impl Interp<'_> {
         Verdict::Failed { expected, found }
     }
 
-    /// The outcome of a call that did not return, as text for people.
+    /// The outcome of a call that did not return, in readable form.
     pub fn describe(&mut self, outcome: &Outcome) -> String {
         match outcome {
             Outcome::Thrown(val) => format!("threw {}", self.shown_or_why(val)),
@@ -85,7 +85,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Terms come from text, which limits how deep they nest.
+    /// Terms come from text, which limits their nesting.
     fn make_term(&mut self, term: &Term) -> Eval<Val> {
         match term {
             Term::Const(Const::Undef(ty)) => {

@@ -15,11 +15,12 @@ use super::{Interp, Outcome};
 use brolga_ir::equated::Equated;
 use rustc_hash::FxHashSet;
 
-/// This many comparisons of parts count as a step.
+/// This number of part comparisons counts as one step.
 const STEP: usize = 64;
 
 impl Interp<'_> {
-    /// Whether two values are equal in the sense of `# check:` lines: the same type, and `isequal` all the way down.
+    /// Whether two values are equal in the sense of `# check:` lines: the same type, and `isequal`
+    /// recursively.
     pub fn is_equal(&mut self, a: &Val, b: &Val) -> Result<bool, Outcome> {
         let equal = self.compare(a, b, Depth::Contents);
         equal.map_err(|stop| self.outcome_without_place(stop))
@@ -33,7 +34,7 @@ impl Interp<'_> {
     fn compare(&mut self, a: &Val, b: &Val, depth: Depth) -> Eval<bool> {
         let mut work = vec![(Some(a.clone()), Some(b.clone()))];
         let mut seen: FxHashSet<(ObjId, ObjId)> = FxHashSet::default();
-        // By the addresses of their fields, which what is in `kept` keeps.
+        // Keyed by the addresses of their fields, which `kept` keeps alive.
         let mut equated = Equated::default();
         let mut kept = Vec::new();
         let mut compared = 0usize;
@@ -103,7 +104,7 @@ impl Interp<'_> {
         Ok(true)
     }
 
-    /// Notes the parts of two objects of one type to be compared; `false` if their shapes differ.
+    /// Queues the parts of two objects of one type for comparison; `false` if their shapes differ.
     fn push_contents(
         &mut self,
         a: ObjId,

@@ -6,12 +6,12 @@
 //! | `jl_array_to_string` | a string; the array is empty afterwards |
 //! | `jl_genericmemory_to_string` | a string of the first bytes |
 //! | `jl_array_copy`, `jl_genericmemory_copy`, `jl_genericmemory_copy_slice` | a fresh array or memory |
-//! | `jl_array_ptr_copy`, `jl_genericmemory_copyto` | elements of one into another, given by their addresses |
+//! | `jl_array_ptr_copy`, `jl_genericmemory_copyto` | elements of one into another, by address |
 //! | `jl_array_isassigned`, `jl_reshape_array` | |
 //! | `jl_symbol_n` | the symbol with these bytes as its name |
-//! | `jl_try_substrtod`, `jl_try_substrtof` | whether a part of a text is a number, and which |
+//! | `jl_try_substrtod`, `jl_try_substrtof` | parses a number from part of a text |
 //!
-//! In Julia the array of a string shares its bytes. Here it does not: a string never changes.
+//! In Julia the array of a string shares its bytes. Here it does not, because a string never changes.
 
 use super::error::{Eval, Fault};
 use super::heap::{Array, Data, Object};
@@ -22,7 +22,7 @@ use brolga_ir::scalar::parse_float;
 use brolga_ir::types::Type;
 
 impl Interp<'_> {
-    /// A function of this file; `None` if it is none.
+    /// Calls a function of this file; returns `None` for others.
     pub(super) fn copying_call(&mut self, name: &str, args: &[Val]) -> Eval<Option<Val>> {
         let val = match (name, args) {
             ("jl_string_to_array", [text]) => {
@@ -175,7 +175,7 @@ impl Interp<'_> {
         }
     }
 
-    /// A number of elements, which a memory has.
+    /// A number of elements, at most the memory's.
     fn count_of(&mut self, op: &str, memory: &Val, count: &Val) -> Eval<u64> {
         let given = self.word(op, count)?;
         let length = match *memory {
@@ -188,7 +188,7 @@ impl Interp<'_> {
         }
     }
 
-    /// `BoundsError` if a memory has not so many elements behind a position.
+    /// Throws `BoundsError` unless a memory has `count` elements from a position on.
     fn check_part(&mut self, of: &Val, memory: ObjId, start: i64, count: u64) -> Eval<()> {
         let length = self.heap.memory(memory).map_or(0, |m| m.length);
         match u64::try_from(start).ok().and_then(|start| start.checked_add(count)) {
@@ -234,7 +234,7 @@ impl Interp<'_> {
         Ok(bytes)
     }
 
-    /// Bytes at an address that the program gives, which is not null if there are any.
+    /// Bytes at an address given by the program, which must not be null if there are any.
     fn bytes_at(&mut self, op: &str, address: &Val, length: u64) -> Eval<Vec<u8>> {
         self.reserve(length / 32 + 1)?;
         let address = if length == 0 { 0 } else { self.text_address(op, address)? };
@@ -271,7 +271,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Makes an element as it was in the fresh memory.
+    /// Resets an element to its state in a fresh memory.
     pub(super) fn unset_element(&mut self, memory: ObjId, index: i64) -> Eval<()> {
         let types = self.types();
         let (length, elem) = self.heap.memory(memory).map_or((0, Type::ANY), |m| (m.length, m.elem));

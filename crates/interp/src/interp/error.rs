@@ -1,7 +1,8 @@
-//! Ends of calls that do not return.
+//! Outcomes of calls that do not return.
 //!
-//! Three kinds, never mixed: the program threw an exception, the program could not continue (a [`Fault`]: malformed IR, an
-//! access outside all bounds, an unsupported operation), or the limit of steps was reached.
+//! There are three kinds, never mixed: the program threw an exception, the program could not continue (a
+//! [`Fault`]: malformed IR, an access outside all bounds, an unsupported operation), or the step limit was
+//! reached.
 
 use super::memory::MemoryError;
 use super::value::Val;
@@ -19,16 +20,16 @@ pub enum Outcome {
     Error(Box<InterpError>),
     /// More steps than [`Options::max_steps`](super::Options::max_steps), or more fuel than [`Options::max_fuel`](super::Options::max_fuel).
     OutOfFuel,
-    /// The program has ended its process by a C function.
+    /// The program ended its process by a C function.
     Ended(ProcessEnd),
 }
 
-/// How a program has ended its process.
+/// How a program ended its process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProcessEnd {
-    /// By `exit`, `_exit`, `_Exit` or `quick_exit`, with this status, of which the system keeps the low eight bits.
+    /// By `exit`, `_exit`, `_Exit` or `quick_exit`, with this status; the system keeps its low eight bits.
     Exit(i32),
-    /// By `abort`, which is the signal SIGABRT.
+    /// By `abort`, which raises SIGABRT.
     Abort,
 }
 
@@ -46,9 +47,8 @@ impl fmt::Display for ProcessEnd {
 /// A fault and where it happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InterpError {
-    /// Where; `None` if no function was running.
+    /// The statement; `None` if no function was running.
     pub at: Option<At>,
-    /// What.
     pub fault: Fault,
 }
 
@@ -57,44 +57,37 @@ pub struct InterpError {
 pub struct At {
     /// The symbol of the function.
     pub function: String,
-    /// The block.
     pub block: Block,
-    /// The statement; `None` at the end of a block without terminator.
+    /// The statement; `None` at the end of a block without a terminator.
     pub inst: Option<Inst>,
-    /// Where the statement stands in its text.
+    /// The statement's place in its text.
     pub place: Place,
 }
 
 /// Why a program could not continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A value was used that no path to here defined.
+    /// A value was used that no path to the use defined.
     Undefined(Value),
-    /// An id does not belong to the function, or a block has no place in it.
+    /// An id does not belong to the function, or a block is not placed in it.
     ForeignId(String),
     /// A block does not end in a terminator.
     NoTerminator,
     /// Control reached `unreachable`.
     Unreachable,
-    /// A φ stands after other instructions.
+    /// A φ after other instructions.
     PhiNotAtHead,
-    /// The number of operands, targets or results is not the operation's.
-    OperandCount {
-        /// The operation.
-        op: String,
-        /// How many there are.
-        given: usize,
-    },
-    /// An operand is not of the kind that the operation takes there.
+    /// The number of operands, targets or results does not match the operation.
+    OperandCount { op: String, given: usize },
+    /// An operand is not of the kind that the operation requires.
     Operand {
-        /// The operation.
         op: String,
         /// The expected type.
         expected: &'static str,
         /// The given value.
         given: String,
     },
-    /// A result, argument or π does not have the type that the IR says.
+    /// A result, argument or π does not have the type stated in the IR.
     TypeMismatch {
         /// The type in the IR.
         expected: String,
@@ -103,31 +96,30 @@ pub enum Fault {
     },
     /// A scalar operation does not exist for its operands.
     Scalar(Misuse),
-    /// A function was called with another number of arguments.
+    /// A function was called with the wrong number of arguments.
     ArgumentCount {
-        /// How many it takes, the function object included.
+        /// The number required, the function object included.
         expected: usize,
-        /// How many were given.
         given: usize,
     },
     /// No function fits a call that was resolved at compile time, or a symbol.
     UnknownFunction(String),
-    /// A handler was left or removed out of turn.
+    /// A handler was left or removed out of order.
     Handlers,
-    /// Nothing is being handled, so there is no exception.
+    /// No exception is being handled.
     NoException,
     /// An access without bounds check was out of bounds.
     UncheckedBounds {
         /// The position, from 0.
         index: i64,
-        /// How many elements there are.
+        /// The number of elements.
         length: u64,
     },
     /// Raw memory was misused.
     Memory(MemoryError),
-    /// A type could not be made.
+    /// A type is invalid.
     Type(String),
-    /// Something that the interpreter does not do, with the reason.
+    /// Something that the interpreter does not support, with the reason.
     Unsupported(String),
 }
 
@@ -153,7 +145,7 @@ impl fmt::Display for Fault {
             Fault::ForeignId(id) => write!(f, "{id} does not belong to this function"),
             Fault::NoTerminator => f.write_str("the block does not end in a terminator"),
             Fault::Unreachable => f.write_str("control reached `unreachable`"),
-            Fault::PhiNotAtHead => f.write_str("a φ stands after other statements of its block"),
+            Fault::PhiNotAtHead => f.write_str("a φ is after other statements of its block"),
             Fault::OperandCount { op, given } => write!(f, "{op} does not take {given} operands"),
             Fault::Operand { op, expected, given } => write!(f, "{op} takes {expected} here, not {given}"),
             Fault::TypeMismatch { expected, given } => {
@@ -175,7 +167,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a step did not finish: the place is added, or a handler found, by the loop that runs the steps.
+/// Why a step did not finish: the main loop adds the place, or finds a handler.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
     Throw(Val),

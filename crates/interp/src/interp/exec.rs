@@ -9,7 +9,7 @@
 //!        exception ──► innermost handler: frames above it are popped, control continues at its catch block
 //! ```
 //!
-//! A token of `enter` has a serial number, so each execution of an `enter` is a handler of its own.
+//! A token of `enter` has a serial number, so each execution of an `enter` is a separate handler.
 
 use super::error::{At, Eval, Fault, InterpError, Outcome, Stop};
 use super::jobs::Waiting;
@@ -24,7 +24,7 @@ use brolga_ir::types::{LowType, Type};
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
-/// How deep aggregate constants may nest; text allows less.
+/// The maximum nesting of aggregate constants; text allows less.
 const MAX_CONST_DEPTH: usize = 512;
 
 /// A running function.
@@ -35,21 +35,21 @@ pub(super) struct Frame<'m> {
     /// The current statement; in a calling frame, the call.
     inst: Option<Inst>,
     values: Vec<Option<Val>>,
-    /// The value that each ϒ stored, with a serial number: φᶜ takes the latest.
+    /// The value stored by each ϒ, with a serial number: φᶜ takes the latest.
     upsilons: FxHashMap<Inst, (u64, Option<Val>)>,
     /// The addresses of the stack slots.
     pub(super) slots: Vec<u64>,
     then: Then,
 }
 
-/// The use of a call's results when it returns.
+/// What happens to a call's results when it returns.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     /// They become the results of the calling statement.
     Assign,
     /// The result replaces the old value in a place.
     Modify(Box<Modify>),
-    /// They are the answer to a C function that called the program.
+    /// They are returned to a C function that called the program.
     C(Box<Waiting>),
 }
 
@@ -115,7 +115,7 @@ impl<'m> Interp<'m> {
                 let Some(frame) = self.pop_frame() else { return Err(Fault::NoTerminator.into()) };
                 let vals = match frame.then {
                     Then::Assign => vals,
-                    // These lead to a call or a value, so this goes one level deep.
+                    // These lead to a call or a value, so the recursion is one level deep.
                     Then::Modify(modify) => {
                         let new = vals.into_iter().next().unwrap_or(Val::NOTHING);
                         let flow = self.finish_modify(*modify, new)?;
@@ -135,7 +135,7 @@ impl<'m> Interp<'m> {
         Ok(None)
     }
 
-    /// Unwinds to the innermost handler, or to the C function in front of it; an error if there is neither.
+    /// Unwinds to the innermost handler, or to a C function inside it; an error if there is neither.
     fn catch(&mut self, exception: Val) -> Result<Eval<Flow>, Outcome> {
         if let Some(&called) = self.c_frames.last()
             && self.handlers.last().is_none_or(|handler| handler.frame < called)
@@ -157,7 +157,7 @@ impl<'m> Interp<'m> {
 
     // ----- frames -----
 
-    /// Pushes the frame of a function; `args` start with the function object in high IR.
+    /// Pushes a function's frame; `args` start with the function object in high IR.
     pub(super) fn push_call(&mut self, id: FuncId, mut args: Vec<Val>, then: Then) -> Eval<Flow> {
         let func = &self.module[id];
         let bytes = func.value_count() as u64 * size_of::<Option<Val>>() as u64;
@@ -181,7 +181,8 @@ impl<'m> Interp<'m> {
         if args.len() != params.len() {
             return Err(Fault::ArgumentCount { expected: params.len(), given: args.len() }.into());
         }
-        // An operand that is not of the type asserted by its `invoke` throws. A call from outside has no such statement.
+        // An operand that does not have the type asserted by its `invoke` throws. A call from outside has no
+        // such statement.
         let is_asserted = func.level == Level::High && !self.frames.is_empty();
         for (arg, param) in args.iter().zip(params) {
             if is_asserted && !self.is_a(arg, param.ty) {
@@ -236,7 +237,7 @@ impl<'m> Interp<'m> {
         Some(frame)
     }
 
-    /// Makes the innermost frame, which was pushed just now, answer a C function.
+    /// Makes the innermost frame, which was just pushed, return to a C function.
     pub(super) fn wait_for_innermost(&mut self, waiting: Waiting) -> Eval<()> {
         self.frame_mut()?.then = Then::C(Box::new(waiting));
         self.c_frames.push(self.frames.len() - 1);
@@ -270,7 +271,7 @@ impl<'m> Interp<'m> {
         results.iter().zip(vals).try_for_each(|(&ty, val)| self.check_type(val, ty))
     }
 
-    /// A fault unless the value is of the type that the IR gives it.
+    /// A fault unless the value has the type stated in the IR.
     pub(super) fn check_type(&self, val: &Val, ty: Type) -> Eval<()> {
         if self.is_a(val, ty) {
             return Ok(());
@@ -288,7 +289,7 @@ impl<'m> Interp<'m> {
 
     // ----- statements -----
 
-    /// Stores the results of the statement and goes to the next one. `None` leaves them undefined.
+    /// Stores the results of the statement and advances to the next one. `None` leaves them undefined.
     fn advance(&mut self, vals: Option<Vec<Val>>) -> Eval<()> {
         let frame = self.frame()?;
         let (func, Some(inst)) = (frame.func, frame.inst) else { return Err(Fault::NoTerminator.into()) };
@@ -367,7 +368,7 @@ impl<'m> Interp<'m> {
         Ok(())
     }
 
-    /// Takes units of the fuel.
+    /// Spends units of the fuel.
     pub(super) fn spend_fuel(&mut self, units: u32) -> Eval<Flow> {
         self.fuel += u64::from(units);
         if self.fuel > self.options.max_fuel { Err(Stop::OutOfFuel) } else { Ok(Flow::NOTHING) }
@@ -559,7 +560,7 @@ impl<'m> Interp<'m> {
         Fault::Operand { op: op.to_owned(), expected, given }.into()
     }
 
-    /// `ErrorException` of a builtin for an operand of a type that it does not support.
+    /// The `ErrorException` of a builtin for an operand of an unsupported type.
     pub(super) fn wrong_operand(&mut self, op: &str, expected: &'static str, given: &Val) -> Stop {
         let given = self.type_text(given.ty(self.types()));
         self.message("ErrorException", &format!("{op} takes {expected}, not a value of type `{given}`"))
@@ -586,7 +587,8 @@ impl<'m> Interp<'m> {
         self.apply(f, args, Then::Modify(Box::new(modify)))
     }
 
-    /// Ends a change by a function with the function's result, or begins it again if the function has changed the place itself.
+    /// Completes a change by a function with the function's result, or retries if the function has changed
+    /// the place itself.
     pub(super) fn finish_modify(&mut self, modify: Modify, new: Val) -> Eval<Flow> {
         let Modify { op, place, .. } = modify;
         if !self.is_a(&new, place.ty()) {

@@ -1,8 +1,8 @@
 //! Fields: `getfield`, `setfield!`, their atomic relatives, `isdefined`.
 //!
-//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed;
-//! among them only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
-//! one, others none (`ConcurrencyViolationError`).
+//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are
+//! computed; among them only `:ref` and `:size` of an array can be set. The memory order must match the
+//! field: `@atomic` fields require an atomic order, others none (`ConcurrencyViolationError`).
 
 use super::Interp;
 use super::error::{Eval, Fault, Stop};
@@ -162,7 +162,7 @@ impl Interp<'_> {
         })
     }
 
-    /// The place of a field that is to change.
+    /// The place of a field to be changed.
     pub(super) fn field_place(
         &mut self,
         op: &str,
@@ -193,7 +193,7 @@ impl Interp<'_> {
         Ok(self.field_of(ty, id, index))
     }
 
-    /// The position from 0 of a field among `count`.
+    /// The position, from 0, of a field among `count`.
     fn field_index(&mut self, object: &Val, field: &Val, count: usize, checked: bool) -> Eval<usize> {
         if let Val::Symbol(name) = field {
             let found = self.types().field_index(object.ty(self.types()), *name);
@@ -207,7 +207,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The position of a field of a type that the run time lays out.
+    /// The position of a field of a type laid out by the run time.
     fn field_index_of(&self, field: &Val, names: &[&str]) -> Option<usize> {
         match field {
             Val::Symbol(name) => {
@@ -232,7 +232,7 @@ impl Interp<'_> {
         }
     }
 
-    /// That a memory order fits a field.
+    /// Checks that a memory order fits a field.
     fn check_order(&mut self, op: &str, ty: Type, index: usize, order: Option<&Val>) -> Eval<()> {
         let order = match order {
             None => Ordering::NotAtomic,
@@ -280,14 +280,14 @@ impl Interp<'_> {
         Ok(Val::Bits { ty, bits: u128::from(address) })
     }
 
-    /// The number of elements from `offset` to the end of the memory. None if it is not an offset of an element or the end.
+    /// The number of elements from `offset` to the end of the memory; `None` if `offset` is out of range.
     fn elements_from(&self, memory: ObjId, offset: i64) -> Option<i64> {
         let length = self.heap.memory(memory).map_or(0, |memory| memory.length);
         i64::try_from(length).ok()?.checked_sub(offset).filter(|&rest| offset >= 0 && rest >= 0)
     }
 
-    /// That an array with these parts has no more elements than there are. A program with open doors answers for that itself, where the type of
-    /// the array is known.
+    /// Checks that an array with these parts does not exceed its memory. A program with open doors is
+    /// responsible for that itself where the type of the array is known.
     pub(super) fn check_parts(
         &mut self,
         memory: ObjId,
@@ -313,7 +313,8 @@ impl Interp<'_> {
                 let Some(array) = self.heap.array(id) else { return Ok(()) };
                 let (mut dims, is_same) = (array.dims.clone(), array.memory == memory);
                 let there = self.elements_from(memory, offset);
-                // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a checked vector has those that are there.
+                // Julia 1.11 removes elements at the front by advancing `ref` and then reducing the size. In
+                // between, a checked vector has the elements that remain.
                 if let ([size], Some(there)) = (&mut dims[..], there)
                     && is_same
                     && self.options.checked

@@ -9,11 +9,11 @@
 //! | `jl_alloc_string`, `jl_pchar_to_string`, `jl_cstr_to_string` | a fresh string |
 //! | copies of arrays, memories and strings, symbols, numbers in text | `copies.rs` |
 //! | `jl_value_ptr`, `jl_object_id`, tables of `IdDict` | `identity.rs` |
-//! | a function of the program by its address; C functions that are given one | `callback.rs` |
+//! | a function of the program by its address; C functions that take one | `callback.rs` |
 //! | `exit`, `abort` | `process_end.rs` |
 //! | anything else | [`RawMemory::call`](super::RawMemory::call), and text: `c_text.rs` |
 //!
-//! Growing moves the elements to a fresh memory; pointers into the old one stay there, as in Julia.
+//! Growing moves the elements to a fresh memory; pointers into the old one keep pointing there, as in Julia.
 
 use super::error::{Eval, Fault};
 use super::exec::Flow;
@@ -26,7 +26,7 @@ use brolga_ir::constant::Address;
 use brolga_ir::func::ForeignData;
 use brolga_ir::types::{LowType, Type};
 
-/// The length before the bytes of a string.
+/// The size of the length field before the bytes of a string.
 pub(super) const LENGTH_BYTES: u64 = 8;
 
 impl Interp<'_> {
@@ -112,12 +112,12 @@ impl Interp<'_> {
         Ok(address.as_bits().unwrap_or_default() as u64)
     }
 
-    /// The form in which C takes a value of a type.
+    /// The form in which a value of a type is passed to C.
     pub(super) fn c_form(&self, ty: Type) -> Option<LowType> {
         ty.as_low().or_else(|| self.types().primitive_low(ty))
     }
 
-    /// A function of Julia's run time; `None` if it is none.
+    /// Calls a function of Julia's run time; returns `None` for others.
     fn runtime_call(&mut self, name: &str, result: Type, args: &[Val]) -> Eval<Option<Val>> {
         let val = match (name, args) {
             ("jl_alloc_array_1d" | "jl_alloc_array_2d" | "jl_alloc_array_3d", [ty, dims @ ..]) => {
@@ -205,7 +205,7 @@ impl Interp<'_> {
         Ok(Some(val))
     }
 
-    /// The address of a text, which is not null.
+    /// The address of a text, which must not be null.
     pub(super) fn text_address(&mut self, op: &str, val: &Val) -> Eval<u64> {
         match self.word(op, val)? {
             0 => Err(self.message("ArgumentError", "cannot convert NULL to string")),
@@ -237,7 +237,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Inserts (fresh) or removes `by` elements at a position from 0; positions beyond the end mean the end.
+    /// Inserts or removes `by` elements at a position from 0; positions beyond the end mean the end.
     fn resize(&mut self, name: &str, array: &Val, at: i64, by: &Val, grow: bool) -> Eval<Val> {
         let by = self.word(name, by)?;
         let (id, data) = self.array_operand(name, array)?;
@@ -254,7 +254,7 @@ impl Interp<'_> {
         let fresh = self.new_memory(elem, new as u64)?;
         let moved = if self.has_empty_elements(fresh) { 0 } else { old.min(new) };
         for n in 0..moved {
-            // Elements before the position keep it, those after it move.
+            // Elements before the position stay, those after it move.
             let (from, to) = match (n < at, grow) {
                 (true, _) => (n, n),
                 (false, true) => (n, n + by),
@@ -270,7 +270,8 @@ impl Interp<'_> {
         Ok(Val::NOTHING)
     }
 
-    /// The address of a string's bytes, which end in a zero byte; their number lies before them. From now on they are read from there.
+    /// The address of a string's zero-terminated bytes, with their number before them. From now on the string
+    /// is read from there.
     pub(super) fn string_address(&mut self, id: ObjId) -> Eval<u64> {
         let bytes = match self.heap.get(id) {
             Some(Object::String(text)) => match text.address {
@@ -279,7 +280,7 @@ impl Interp<'_> {
             },
             _ => {
                 return Err(
-                    Fault::Unsupported("the address of something that is no string".to_owned()).into()
+                    Fault::Unsupported("the address of something that is not a string".to_owned()).into()
                 );
             }
         };
@@ -304,11 +305,14 @@ impl Interp<'_> {
         }
     }
 
-    /// The function at an address that this interpreter gave out.
+    /// The function at an address assigned by this interpreter.
     fn function_at(&self, address: &Val) -> Eval<Name> {
         let found = address.as_bits().and_then(|bits| self.addresses.function_at(bits as u64));
         found.ok_or_else(|| {
-            Fault::Unsupported("a call of an address that is no C function known here".to_owned()).into()
+            Fault::Unsupported(
+                "a call of an address that is not the address of a supported C function".to_owned(),
+            )
+            .into()
         })
     }
 

@@ -1,4 +1,4 @@
-//! Operators of Base on numbers, where a call reaches them by dispatch on boxed values; and conversion between numbers.
+//! Operators of Base on numbers, reached by dispatch on boxed values, and conversion between numbers.
 //! [`brolga_ir::scalar`] defines their results.
 
 use super::Interp;
@@ -41,8 +41,8 @@ impl Interp<'_> {
         }
     }
 
-    /// `T(x)` on numbers: the conversion must be exact unless the target is a float. `None` if `x` is no number or `T`
-    /// none that numbers convert to.
+    /// `T(x)` on numbers: the conversion must be exact unless the target is a float. `None` if `x` is not a
+    /// number or `T` not a type that numbers convert to.
     pub(super) fn convert_number(&mut self, ty: Type, from: &Val) -> Eval<Option<Val>> {
         let Some(given) = number(from) else { return Ok(None) };
         match Numbers(self.types()).convert(ty, given) {

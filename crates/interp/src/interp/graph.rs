@@ -1,5 +1,5 @@
-//! The values of an interpreter, for copying them elsewhere and back: taken apart, and made piece by piece, so that
-//! cyclic values can be made.
+//! Access to the values of an interpreter, for copying them elsewhere and back: taken apart, and made piece
+//! by piece, so that cyclic values can be made.
 
 use super::error::Fault;
 use super::heap::{Array, Object};
@@ -9,7 +9,7 @@ use brolga_ir::show::View;
 use brolga_ir::types::Type;
 
 impl<'m> Interp<'m> {
-    /// The parts of a value; of elements without bytes the first [`MAX_SHOWN`](brolga_ir::show::MAX_SHOWN).
+    /// The parts of a value; for elements of size zero the first [`MAX_SHOWN`](brolga_ir::show::MAX_SHOWN).
     pub fn view(&mut self, val: &Val) -> Result<View<'m, Val>, Outcome> {
         self.take_apart(val).map_err(|stop| self.outcome_without_place(stop))
     }
@@ -29,7 +29,7 @@ impl<'m> Interp<'m> {
         self.heap.memory(id).map(|memory| memory.length)
     }
 
-    /// An object of a mutable struct type, with nothing in its fields yet.
+    /// An object of a mutable struct type with undefined fields.
     pub fn blank_struct(&mut self, ty: Type) -> Result<Val, Outcome> {
         let types = self.types();
         let layout = types.layout(ty).map(|layout| &layout.fields[..]).unwrap_or_default();
@@ -42,7 +42,7 @@ impl<'m> Interp<'m> {
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// A `Memory` with nothing in its elements yet.
+    /// A `Memory` with undefined elements.
     pub fn blank_memory(&mut self, elem: Type, length: u64) -> Result<Val, Outcome> {
         let made = self.new_memory(elem, length).and_then(|id| {
             let ty = self.made(self.types().memory(elem))?;
@@ -51,7 +51,7 @@ impl<'m> Interp<'m> {
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// An `Array` of the elements of a `Memory` from `offset` on.
+    /// An `Array` over the elements of a `Memory` from `offset` on.
     pub fn array_over(&mut self, memory: &Val, offset: i64, dims: &[i64]) -> Result<Val, Outcome> {
         let made = self.memory_operand(memory).and_then(|(memory, elem)| {
             let ty = self.made(self.types().array(elem, dims.len() as u32))?;
@@ -60,13 +60,13 @@ impl<'m> Interp<'m> {
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// The place of a `Memory` that has `offset` elements before it.
+    /// A `MemoryRef` to the element at `offset`.
     pub fn memory_ref_to(&mut self, memory: &Val, offset: i64) -> Result<Val, Outcome> {
         let made = self.memory_operand(memory).and_then(|(memory, _)| self.memory_ref(memory, offset));
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// Puts a value into a field of a mutable struct or an element of a `Memory`, by its number from 0.
+    /// Sets a field of a mutable struct or an element of a `Memory`, by its number from 0.
     pub fn set_part(&mut self, of: &Val, index: usize, part: Val) -> Result<(), Outcome> {
         let done = match *of {
             Val::Object { ty, id } if matches!(self.heap.get(id), Some(Object::Struct(_))) => {

@@ -1,6 +1,6 @@
 //! The objects of one interpreter.
 //!
-//! An arena: objects are made and never freed before the interpreter is, so no reference can dangle, cycles cost nothing,
+//! An arena: objects are freed only with the interpreter, so no reference can dangle, cycles cost nothing,
 //! and dropping a list of a million nodes is dropping a vector. A budget bounds it.
 //!
 //! ```text
@@ -15,7 +15,6 @@
 use super::value::{ObjId, Val};
 use brolga_ir::types::Type;
 
-/// An object.
 #[derive(Debug)]
 pub(super) enum Object {
     Struct(Vec<Option<Val>>),
@@ -28,7 +27,7 @@ pub(super) enum Object {
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
-    /// Where the bytes (and a zero byte after them) are, once they have an address; they are read from there then.
+    /// The address of the zero-terminated bytes, once they have one; from then on they are read from there.
     pub(super) address: Option<u64>,
 }
 
@@ -38,12 +37,13 @@ pub(super) struct Memory {
     pub(super) elem: Type,
     pub(super) length: u64,
     pub(super) data: Data,
-    /// Where elements that are values here would be; nothing of them is there.
+    /// The address for elements stored as values, whose memory is reserved but unused.
     pub(super) address: Option<u64>,
 }
 
 impl Memory {
-    /// Whether elements take no bytes, so that all are alike, and there may be more of them than any loop could visit.
+    /// Whether elements take no bytes, so that all are alike, and there may be more of them than any loop
+    /// could visit.
     pub(super) fn has_empty_elements(&self) -> bool {
         matches!(self.data, Data::Raw { elem_size: 0, .. })
     }
@@ -65,7 +65,7 @@ pub(super) struct Array {
 }
 
 impl Array {
-    /// How many elements there are.
+    /// The number of elements.
     pub(super) fn length(&self) -> u64 {
         self.dims.iter().fold(1, |n: u64, &d| n.saturating_mul(d.max(0) as u64))
     }
@@ -89,14 +89,14 @@ impl Heap {
         Heap { objects: Vec::new(), budget }
     }
 
-    /// Takes room for `values` values from the budget, before they are made.
+    /// Reserves space for `values` values in the budget, before they are made.
     pub(super) fn reserve(&mut self, values: u64) -> Result<(), Full> {
         let cost = values.checked_mul(UNIT).ok_or(Full)?;
         self.budget = self.budget.checked_sub(cost).ok_or(Full)?;
         Ok(())
     }
 
-    /// Makes an object; what it holds beyond itself was reserved before.
+    /// Makes an object; the space for its contents was reserved before.
     pub(super) fn make(&mut self, object: Object) -> Result<ObjId, Full> {
         self.reserve(2)?;
         let id = ObjId(u32::try_from(self.objects.len()).map_err(|_| Full)?);

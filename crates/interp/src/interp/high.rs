@@ -1,4 +1,4 @@
-//! The statements of high IR, by family; and the builtins without a file of their own.
+//! The statements of high IR, by family, and the builtins without their own file.
 
 use super::calls::is_chained;
 use super::error::{Eval, Fault, Stop};
@@ -16,16 +16,16 @@ use brolga_ir::scalar::{Number, Numbers, Scalar};
 use brolga_ir::show::AMBIGUOUS_WORLD;
 use brolga_ir::types::{FieldRepr, StaticBound, StaticParam, Type, TypeKind, decl};
 
-/// The meaning of `muladd_float` and `have_fma` on a processor with FMA.
+/// The result of `muladd_float` or `have_fma` on a processor with FMA.
 enum Fused {
-    /// One rounding.
+    /// Rounded once.
     Once,
-    /// There is one.
+    /// FMA is available.
     Yes,
 }
 
 impl<'m> Interp<'m> {
-    /// A statement that `exec` does not do itself.
+    /// A statement that `exec` does not handle itself.
     pub(super) fn high_op(&mut self, func: &'m Func, inst: Inst, op: Op) -> Eval<Flow> {
         match op {
             Op::Intrinsic(intrinsic) => {
@@ -108,7 +108,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The value that a type parameter stands for. Recursion follows the nesting of types.
+    /// The value of a type parameter. Recursion follows the nesting of types.
     fn static_value(&mut self, value: Type) -> Eval<Val> {
         let types = self.types();
         let Some((ty, elems)) = types.value_elements(value) else {
@@ -148,8 +148,9 @@ impl<'m> Interp<'m> {
         Ok((name, value))
     }
 
-    /// The meaning of an intrinsic on a processor with FMA, if it differs from other processors. The operation exists for 32 and 64
-    /// bits. An intrinsic that is called as a value is Julia's own routine, which does not use it.
+    /// The result of an intrinsic on a processor with FMA, if it differs from other processors. The operation
+    /// exists for 32 and 64 bits. An intrinsic called as a value is Julia's own routine, which does not use
+    /// it.
     fn with_fma(&self, op: Intrinsic, args: &[Val]) -> Option<Fused> {
         let has = |ty: Type| matches!(ty, Type::FLOAT32 | Type::FLOAT64);
         match (op, args) {
@@ -159,7 +160,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// An intrinsic on values; `target` is the type that a conversion makes.
+    /// An intrinsic on values; `target` is the target type of a conversion.
     pub(super) fn intrinsic(&mut self, op: Intrinsic, target: Option<Type>, args: Vec<Val>) -> Eval<Flow> {
         if let Some(refusal) = op.refusal() {
             return Err(Fault::Unsupported(refusal.to_owned()).into());
@@ -168,7 +169,7 @@ impl<'m> Interp<'m> {
             return Err(Fault::OperandCount { op: op.to_string(), given: args.len() }.into());
         }
         if op.shape() == Shape::Query {
-            // The reference processor has none: `fma_float` is exact without it.
+            // The reference processor has no FMA: `fma_float` is exact without it.
             return Ok(Flow::Value(Val::bool(false)));
         }
         if !op.is_pure() {
@@ -332,7 +333,7 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// Whether bounds are checked, by the operand that says so.
+    /// Whether bounds are checked, from the operand that says so.
     pub(super) fn bounds_operand(&mut self, op: &str, val: &Val) -> Eval<bool> {
         Ok(self.flag_operand(op, val)? || self.options.checked)
     }
@@ -412,7 +413,7 @@ impl<'m> Interp<'m> {
                     let size = match types.field_repr(elem) {
                         FieldRepr::Pointer => 8,
                         FieldRepr::Inline => bytes::size_of(types, elem)?,
-                        // The selectors lie behind all elements and do not count.
+                        // The selectors are stored after all elements and do not count.
                         FieldRepr::BitsUnion { .. } => types
                             .union_extent(types.members(&elem))
                             .map_or(8, |(size, align)| u64::from(size.next_multiple_of(align))),
@@ -486,7 +487,7 @@ impl<'m> Interp<'m> {
         self.method_error_in(0, callee, args)
     }
 
-    /// The `MethodError` of a call that several methods fit.
+    /// The `MethodError` of an ambiguous call.
     pub(super) fn ambiguous_call(&mut self, callee: &Val, args: Vec<Val>) -> Stop {
         self.method_error_in(AMBIGUOUS_WORLD, callee, args)
     }

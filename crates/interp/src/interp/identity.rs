@@ -2,9 +2,9 @@
 //!
 //! | function | here |
 //! |---|---|
-//! | `jl_value_ptr` | strings and pointer-free mutable structs live at their address from then on; other objects only have one |
-//! | `jl_object_id` | by contents as [`hashing`](brolga_ir::hashing) says; by number for objects with an identity |
-//! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as [`eq_table`](brolga_ir::eq_table) says |
+//! | `jl_value_ptr` | strings and pointer-free mutable structs are stored at their address from then on; for other objects it is only reserved |
+//! | `jl_object_id` | by contents as in [`hashing`](brolga_ir::hashing); by number for objects with an identity |
+//! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as in [`eq_table`](brolga_ir::eq_table) |
 //! | `jl_gf_invoke_lookup` | the signature if a method has it, else `nothing` |
 //! | `jl_types_equal`, `jl_get_world_counter` | |
 
@@ -18,10 +18,10 @@ use brolga_ir::eq_table::{self, Pair, Pairs, Room};
 use brolga_ir::hashing::{self, ObjectHash};
 use brolga_ir::types::Type;
 
-/// The reserved bytes at the address of an object whose content is kept elsewhere.
+/// The bytes reserved at the address of an object whose content is stored elsewhere.
 const UNUSED_BYTES: u64 = 64;
 
-/// The pairs of a table, with the key that is looked for.
+/// The pairs of a table, with the key being searched for.
 struct Table<'i, 'm, 'k> {
     interp: &'i mut Interp<'m>,
     memory: ObjId,
@@ -46,7 +46,7 @@ impl Pairs for Table<'_, '_, '_> {
 }
 
 impl Interp<'_> {
-    /// A function of this file; `None` if it is none.
+    /// Calls a function of this file; returns `None` for others.
     pub(super) fn identity_call(&mut self, name: &str, result: Type, args: &[Val]) -> Eval<Option<Val>> {
         let val = match (name, args) {
             ("jl_value_ptr", [val]) => {
@@ -138,14 +138,14 @@ impl Interp<'_> {
         let is_struct = matches!(self.heap.get(id), Some(Object::Struct(_)));
         let kept = layout.filter(|_| is_struct).map(|layout| u64::from(layout.size));
         let address = self.raw_room(kept.unwrap_or(UNUSED_BYTES).max(1))?;
-        // Of an object that is not kept at its address only the address is remembered.
+        // For an object that is not stored at its address only the address is recorded.
         let ty = if kept.is_some() { ty } else { Type::ANY };
         self.exposed.insert(id, (ty, address));
         self.write_through(id)?;
         Ok(address)
     }
 
-    /// Takes the fields of a struct from its address, if it is kept there.
+    /// Reloads the fields of a struct from its address, if it is stored there.
     pub(super) fn read_back(&mut self, id: ObjId) -> Eval<()> {
         let Some((ty, address)) = self.kept_at(id) else { return Ok(()) };
         let mut buffer = vec![0; bytes::size_of(self.types(), ty)? as usize];
@@ -158,7 +158,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Puts the fields of a struct to its address, if it is kept there.
+    /// Writes the fields of a struct to its address, if it is stored there.
     pub(super) fn write_through(&mut self, id: ObjId) -> Eval<()> {
         let Some((ty, address)) = self.kept_at(id) else { return Ok(()) };
         if let Some(Object::Struct(fields)) = self.heap.get(id) {
@@ -172,7 +172,7 @@ impl Interp<'_> {
         self.exposed.get(&id).copied().filter(|&(ty, _)| ty != Type::ANY)
     }
 
-    /// Stores what C calls a flag, unless the address is null.
+    /// Stores a C flag, unless the address is null.
     fn store_flag(&mut self, op: &str, address: &Val, flag: bool) -> Eval<()> {
         match self.word(op, address)? {
             0 => Ok(()),
@@ -223,7 +223,7 @@ impl Interp<'_> {
 
     // ----- tables -----
 
-    /// The elements of a table: a vector or memory of any objects.
+    /// The elements of a table: a vector or memory of arbitrary objects.
     fn table_operand(&mut self, op: &str, table: &Val) -> Eval<(ObjId, i64, u64)> {
         let memory = self.elements_operand(op, table)?;
         let (start, length) = match *table {
@@ -240,7 +240,7 @@ impl Interp<'_> {
         Ok((memory, start, length))
     }
 
-    /// The memory and the position of the key of the pair that a table has for a key.
+    /// The memory and the position of the key of the table's pair for a key.
     fn find_pair(&mut self, op: &str, table: &Val, key: &Val) -> Eval<Option<(ObjId, i64)>> {
         let (memory, start, length) = self.table_operand(op, table)?;
         let hash = self.object_id(key)?;
@@ -249,7 +249,7 @@ impl Interp<'_> {
         Ok(found.map(|pair| (memory, start.wrapping_add(2 * pair as i64))))
     }
 
-    /// Puts a pair into a table, or into a larger one; that table, and whether the key is new.
+    /// Puts a pair into a table, or into a larger copy; returns that table, and whether the key is new.
     fn put_pair(&mut self, op: &str, table: &Val, key: &Val, val: &Val) -> Eval<(Val, bool)> {
         let hash = self.object_id(key)?;
         let mut table = table.clone();
@@ -274,7 +274,7 @@ impl Interp<'_> {
         }
     }
 
-    /// A table of at least so many elements with the pairs of another.
+    /// A table with at least `length` elements and the pairs of another.
     fn rehashed(&mut self, op: &str, table: &Val, length: u64) -> Eval<Val> {
         let (memory, start, old) = self.table_operand(op, table)?;
         let fresh = self.new_memory(Type::ANY, length)?;
@@ -296,7 +296,7 @@ impl Interp<'_> {
     }
 }
 
-/// The hash of an object that has an identity.
+/// The hash of an object with an identity.
 fn identity_hash(id: ObjId) -> u64 {
     let mut hash = ObjectHash::default();
     hash.word(u64::from(id.0));

@@ -1,4 +1,5 @@
-//! The states of C functions between two of their calls of the program: pure machines that give the next call and take its result.
+//! The states of C functions between two of their calls of the program: pure state machines that return the
+//! next call and take its result.
 //!
 //! `Sort` merges runs of positions; `Search` halves a range. Cost: the comparisons of a merge sort and of a binary search.
 
@@ -6,7 +7,7 @@ use super::value::Val;
 use brolga_ir::entity::FuncId;
 use brolga_ir::types::Type;
 
-/// A call of C that waits for a function of the program.
+/// A C call waiting for a function of the program.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) function: FuncId,
@@ -19,7 +20,7 @@ pub(super) struct Waiting {
 
 #[derive(Clone, Debug)]
 pub(super) enum Job {
-    /// The function itself was called by its address: its arguments, and then its result.
+    /// The function itself was called through its address: its arguments, then its result.
     Entry {
         args: Vec<u128>,
         answer: Option<u128>,
@@ -32,7 +33,7 @@ pub(super) enum Job {
 pub(super) enum Next {
     /// A call with these arguments.
     Call(Vec<u128>),
-    /// The end, with the result if C gives one.
+    /// The end, with the result if the C function has one.
     Done(Option<u128>),
 }
 
@@ -41,11 +42,11 @@ pub(super) enum Next {
 pub(super) struct Sort {
     pub(super) base: u64,
     pub(super) size: u64,
-    /// The positions in order, in the end.
+    /// The final order of the positions.
     pub(super) from: Vec<u32>,
     to: Vec<u32>,
     width: usize,
-    /// The first position of the two runs that are being merged; how many of each are taken.
+    /// The first position of the two runs being merged; the number taken from each.
     start: usize,
     left: usize,
     right: usize,
@@ -74,7 +75,7 @@ impl Sort {
         (middle, middle.saturating_add(self.width).min(self.from.len()))
     }
 
-    /// The two positions to compare next; `None` when all is in order.
+    /// The next two positions to compare; `None` when sorted.
     pub(super) fn next(&mut self) -> Option<(u32, u32)> {
         while self.width < self.from.len() {
             let (middle, end) = self.ends();
@@ -113,7 +114,7 @@ impl Sort {
 }
 
 impl Job {
-    /// Takes the result of the call that [`Next::Call`] asked for.
+    /// Takes the result of the call requested by [`Next::Call`].
     pub(super) fn answer(&mut self, bits: u128) {
         let order = bits as u32 as i32;
         match self {

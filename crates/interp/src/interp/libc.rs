@@ -1,8 +1,8 @@
 //! The C functions of simulated memory.
 //!
-//! A small set: memory, bytes, and the mathematics whose value every C library gives to the last bit or within
-//! the error that C allows. Everything else is refused by name. The signature of a call is checked against the function's,
-//! because a program may declare any signature.
+//! A small set: memory, bytes, and the mathematics whose value is the same in every C library, to the last
+//! bit or within the error that C allows. Everything else is refused by name. The signature of a call is
+//! checked against the function's, because a program may declare any signature.
 
 use super::memory::{ForeignCall, MemoryError, RawMemory, SimMemory};
 use brolga_ir::types::{LowType, PtrClass};
@@ -62,7 +62,7 @@ const TABLE: &[Row] = &[
         if a[2] == 0 {
             return Ok(0);
         }
-        // C looks no further than the first one, so the end of the allocation counts only behind it.
+        // C reads no further than the first match, so the end of the allocation matters only after it.
         let (tail, size) = (m.tail(a[0] as u64)?, a[2] as u64);
         let reach = tail.len().min(usize::try_from(size).unwrap_or(usize::MAX));
         match tail[..reach].iter().position(|&b| b == a[1] as u8) {
@@ -92,7 +92,7 @@ const TABLE: &[Row] = &[
     row("strlen",  &[PTR],            Some(I64), |m, a| string(m, a[0] as u64).map(|bytes| bytes.len() as u128)),
     row("strcmp",  &[PTR, PTR],       Some(I32), |m, a| compare(m, a, u64::MAX)),
     row("strncmp", &[PTR, PTR, I64],  Some(I32), |m, a| compare(m, a, a[2] as u64)),
-    // The end of a string is a place where its zero byte is found.
+    // The terminating zero byte can be found as well.
     row("strchr",  &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().position(|&byte| byte == b))),
     row("strrchr", &[PTR, I32],       Some(PTR), |m, a| found(m, a, |bytes, b| bytes.iter().rposition(|&byte| byte == b))),
     row("strstr",  &[PTR, PTR],       Some(PTR), |m, a| {
@@ -267,14 +267,15 @@ fn fits(given: LowType, wanted: LowType) -> bool {
     given == wanted || (word(given) && word(wanted))
 }
 
-/// Where a part of a text begins first. As texts of characters, for which the library's search takes linear time.
+/// The first position of a part in a text. Uses the library's linear-time search, which takes texts of
+/// characters.
 fn position(text: &[u8], part: &[u8]) -> Option<usize> {
     let characters = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
     let text = characters(text);
     text.find(&characters(part)).map(|at| text[..at].chars().count())
 }
 
-/// Like C's, gives null when there is no memory.
+/// Like C's, returns null when there is no memory.
 fn malloc(memory: &mut SimMemory, size: u64) -> Result<u128, MemoryError> {
     match memory.allocate(size, MALLOC_ALIGN) {
         Ok(address) => Ok(u128::from(address)),
@@ -301,7 +302,7 @@ fn memory_copy(memory: &mut SimMemory, args: &[u128]) -> Result<u128, MemoryErro
     Ok(args[0])
 }
 
-/// The bytes of a string, without the zero behind them.
+/// The bytes of a string, without the terminating zero.
 fn string(memory: &SimMemory, address: u64) -> Result<&[u8], MemoryError> {
     let tail = memory.tail(address)?;
     match tail.iter().position(|&byte| byte == 0) {
@@ -310,7 +311,7 @@ fn string(memory: &SimMemory, address: u64) -> Result<&[u8], MemoryError> {
     }
 }
 
-/// At most so many bytes of a string, without the zero behind them. C looks no further.
+/// At most `most` bytes of a string, without the terminating zero. C reads no further.
 fn shortened(memory: &SimMemory, address: u64, most: u64) -> Result<&[u8], MemoryError> {
     if most == 0 {
         return Ok(&[]);
@@ -324,7 +325,7 @@ fn shortened(memory: &SimMemory, address: u64, most: u64) -> Result<&[u8], Memor
     }
 }
 
-/// Copies a string with its zero; its length.
+/// Copies a string with its zero; returns its length.
 fn copy_string(memory: &mut SimMemory, to: u64, from: u64) -> Result<usize, MemoryError> {
     let mut bytes = string(memory, from)?.to_vec();
     bytes.push(0);
@@ -332,7 +333,8 @@ fn copy_string(memory: &mut SimMemory, to: u64, from: u64) -> Result<usize, Memo
     Ok(bytes.len() - 1)
 }
 
-/// The order of two strings, of which at most `most` bytes count. C looks no further than the first difference, so an end that comes behind it may be missing.
+/// The order of two strings, comparing at most `most` bytes. C reads no further than the first difference, so
+/// a terminator after it may be missing.
 fn compare(memory: &SimMemory, args: &[u128], most: u64) -> Result<u128, MemoryError> {
     if most == 0 {
         return Ok(0);
@@ -349,7 +351,8 @@ fn compare(memory: &SimMemory, args: &[u128], most: u64) -> Result<u128, MemoryE
     Err(MemoryError::OutOfBounds { address, size: seen + 1 })
 }
 
-/// The address of a byte of a string that `search` finds, the zero at its end included; null without one.
+/// The address of the byte of a string that `search` finds, the terminating zero included; null if there is
+/// none.
 fn found(
     memory: &SimMemory,
     args: &[u128],
@@ -362,7 +365,7 @@ fn found(
     Ok(search(bytes, args[1] as u8).map_or(0, |at| args[0] + at as u128))
 }
 
-/// How many bytes at the start of a string are, or are not, among those of another one.
+/// The length of the prefix of a string whose bytes are, or are not, in another one.
 fn span(memory: &SimMemory, args: &[u128], among: bool) -> Result<u128, MemoryError> {
     let set = string(memory, args[1] as u64)?;
     let bytes = string(memory, args[0] as u64)?;
@@ -370,7 +373,7 @@ fn span(memory: &SimMemory, args: &[u128], among: bool) -> Result<u128, MemoryEr
     Ok(end.unwrap_or(bytes.len()) as u128)
 }
 
-/// In the C locale only ASCII has cases; anything else, `EOF` included, stays.
+/// In the C locale only ASCII has cases; anything else, `EOF` included, is unchanged.
 fn ascii(bits: u128, change: impl Fn(u8) -> u8) -> u128 {
     match u8::try_from(bits) {
         Ok(byte) => u128::from(change(byte)),
@@ -378,7 +381,7 @@ fn ascii(bits: u128, change: impl Fn(u8) -> u8) -> u128 {
     }
 }
 
-/// The bytes that the first two arguments of a hash are.
+/// The bytes given by the first two arguments of a hash function.
 fn bytes_at<'m>(memory: &'m mut SimMemory, args: &[u128]) -> Result<&'m [u8], MemoryError> {
     if args[1] == 0 { Ok(&[]) } else { memory.range(args[0] as u64, args[1] as u64) }
 }
@@ -393,14 +396,14 @@ fn float(bits: u128) -> f64 {
 
 /// A float times a power of two. The result is rounded once: only the last factor can make it subnormal.
 fn ldexp(mut x: f64, exponent: i32) -> f64 {
-    // Beyond this range everything is zero or infinite.
+    // Outside this range everything is zero or infinite.
     let mut exponent = exponent.clamp(-2200, 2200);
     let power = |exponent: i32| f64::from_bits(((exponent + 1023) as u64) << 52);
     while exponent > 1000 {
         x *= power(1000);
         exponent -= 1000;
     }
-    // A subnormal is made normal first, so that it loses nothing on the way down.
+    // A subnormal is normalised first, so that it loses nothing on the way down.
     if exponent < 0 && x != 0.0 && x.is_finite() {
         while exponent < -900 && x.abs() >= power(-100) {
             x *= power(-900);
@@ -419,12 +422,12 @@ fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((1023 + i64::from(exponent)) as u64) << 52)
 }
 
-/// A fraction of at least a half and below one, and the power of two by which it is the number.
+/// A fraction in [0.5, 1) and the power of two that scales it to the number.
 fn frexp(x: f64) -> (f64, i32) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0);
     }
-    // A subnormal number becomes a normal one.
+    // A subnormal number is normalised.
     let (normal, by) = if x.is_subnormal() { (x * power_of_two(54), 54) } else { (x, 0) };
     let bits = normal.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32 - 1022;
@@ -447,7 +450,7 @@ fn binary(args: &[u128], f: impl Fn(f64, f64) -> f64) -> Result<u128, MemoryErro
     Ok(u128::from(f(f64::from_bits(args[0] as u64), f64::from_bits(args[1] as u64)).to_bits()))
 }
 
-/// `x - n * y` for the whole number `n` that is nearest to `x / y`, the even one of two: exact, as IEEE 754 has it.
+/// `x - n * y` for the integer `n` nearest to `x / y`, ties to even: exact, as in IEEE 754.
 fn remainder(x: f64, y: f64) -> f64 {
     let y = y.abs();
     let twice = y + y;

@@ -1,7 +1,7 @@
 //! Interprets the operations of low IR: values are bits of low types, memory is accessed by address.
 //!
-//! Frames and intrinsics are those of high IR; comparisons return `i8`, and checked operations have two results. A constant
-//! address refers to a record, which is created in raw memory on first use:
+//! Frames and intrinsics are shared with high IR; comparisons return `i8`, and checked operations have two
+//! results. A constant address refers to a record, which is created in raw memory on first use:
 //!
 //! ```text
 //! symbol, string    length as 8 bytes, then the bytes, then a zero byte
@@ -31,11 +31,11 @@ use rustc_hash::FxHashMap;
 /// The records of constant addresses.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
-    /// By address; of constant bytes by their function, too.
+    /// By address; for constant bytes also by their function.
     records: FxHashMap<(Option<FuncId>, Address), u64>,
     /// The names of symbols, strings and C functions.
     texts: FxHashMap<u64, Name>,
-    /// Functions of the program that C may call, both ways.
+    /// Functions of the program that C may call, in both directions.
     entries: FxHashMap<FuncId, u64>,
     entries_at: FxHashMap<u64, FuncId>,
 }
@@ -46,19 +46,19 @@ impl Addresses {
         self.texts.get(&address).copied()
     }
 
-    /// The C function whose address this is.
+    /// The C function with this address.
     pub(super) fn function_at(&self, address: u64) -> Option<Name> {
-        // `texts` has symbols and strings too, so the address must also be the function's.
+        // `texts` also has symbols and strings, so the address must be the function's.
         let name = *self.texts.get(&address)?;
         (self.records.get(&(None, Address::Foreign(name))) == Some(&address)).then_some(name)
     }
 
-    /// The address by which C calls a function of the program, if it has one.
+    /// The address through which C calls a function of the program, if it has one.
     pub(super) fn entry(&self, function: FuncId) -> Option<u64> {
         self.entries.get(&function).copied()
     }
 
-    /// The function of the program whose address for C this is.
+    /// The function of the program with this address for C.
     pub(super) fn entry_at(&self, address: u64) -> Option<FuncId> {
         self.entries_at.get(&address).copied()
     }

@@ -1,15 +1,15 @@
 //! Raw memory, the target of `Ptr` values.
 //!
-//! The interpreter reaches memory and C functions through [`RawMemory`] alone. The run time implements it with the memory
-//! of the process; [`SimMemory`] here is the safe default, an address space of its own:
+//! The interpreter accesses memory and C functions only through [`RawMemory`]. The run time implements it
+//! with the memory of the process; [`SimMemory`] here is the safe default, a separate address space:
 //!
 //! ```text
-//! 0x1_0000   allocation   gap   allocation   gap   …        addresses only grow and are never used twice
+//! 0x1_0000   allocation   gap   allocation   gap   …        addresses only grow and are never reused
 //! ```
 //!
-//! Every access must lie inside one live allocation. Between two allocations there is a gap that belongs to neither, so
-//! overruns are detected, and freed memory stays known as freed. Fresh memory holds zeros, so that runs
-//! are repeatable; a program must not rely on it.
+//! Every access must be inside one live allocation. Between two allocations there is a gap that belongs to
+//! neither, so overruns are detected, and freed memory is recorded as freed. Fresh memory is zeroed, so that
+//! runs are repeatable; a program must not rely on it.
 //!
 //! Cost: a search in an ordered map for every access.
 
@@ -17,12 +17,12 @@ use brolga_ir::types::LowType;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Memory by addresses, and the C functions that work on it.
+/// Memory by address, and the C functions that work on it.
 pub trait RawMemory {
-    /// Fresh memory. A size of 0 gives a distinct address, too.
+    /// Fresh memory. A size of 0 also returns a distinct address.
     fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError>;
 
-    /// Gives back memory that `allocate` gave.
+    /// Frees memory returned by `allocate`.
     fn free(&mut self, address: u64) -> Result<(), MemoryError>;
 
     /// Reads bytes; the address must be a multiple of `align`.
@@ -34,7 +34,7 @@ pub trait RawMemory {
     /// Copies bytes, which may overlap.
     fn copy(&mut self, to: u64, from: u64, size: u64) -> Result<(), MemoryError>;
 
-    /// Whether there is a C function of this name.
+    /// Whether there is a C function with this name.
     fn has(&self, name: &str) -> bool;
 
     /// Calls a C function.
@@ -46,9 +46,9 @@ pub trait RawMemory {
 pub struct ForeignCall<'a> {
     /// The function.
     pub name: &'a str,
-    /// The arguments: the form in which C gets each of them, and its bits.
+    /// The arguments: the form in which C receives each, and its bits.
     pub args: &'a [(LowType, u128)],
-    /// How many arguments come before `...` in the function's declaration.
+    /// The number of arguments before `...` in the function's declaration.
     pub variadic_after: Option<u32>,
     /// The form of the result; `None` for `void`.
     pub result: Option<LowType>,
@@ -61,41 +61,30 @@ pub enum MemoryError {
     OutOfBounds {
         /// The first byte.
         address: u64,
-        /// How many bytes.
         size: u64,
     },
-    /// The memory was given back before.
+    /// The memory was already freed.
     Freed {
         /// The first byte.
         address: u64,
     },
     /// The address is not a multiple of the alignment.
     Misaligned {
-        /// The address.
         address: u64,
         /// The alignment.
         align: u64,
     },
-    /// Only what was allocated, and only once, can be given back.
-    BadFree {
-        /// The address.
-        address: u64,
-    },
-    /// There is no memory left.
+    /// Not a live allocation, so it cannot be freed.
+    BadFree { address: u64 },
+    /// No memory is left.
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// The number of bytes requested.
         size: u64,
     },
-    /// The function is not known.
-    UnknownFunction {
-        /// Its name.
-        name: String,
-    },
-    /// The function does not take these arguments or give this result.
-    BadCall {
-        /// Its name.
-        name: String,
-    },
+    /// The function is unknown.
+    UnknownFunction { name: String },
+    /// The function does not have these arguments or this result.
+    BadCall { name: String },
 }
 
 impl fmt::Display for MemoryError {
@@ -124,9 +113,9 @@ impl std::error::Error for MemoryError {}
 
 /// The first address; lower ones are never valid, so null is not either.
 const FIRST: u64 = 0x1_0000;
-/// The least distance between two allocations.
+/// The minimum distance between two allocations.
 const GAP: u64 = 64;
-/// How many bytes may be live at once unless [`SimMemory::with_limit`] says otherwise.
+/// The maximum number of live bytes, unless set by [`SimMemory::with_limit`].
 const DEFAULT_LIMIT: u64 = 1 << 30;
 
 /// A simulated address space; see the header.
@@ -152,17 +141,18 @@ impl Default for SimMemory {
 }
 
 impl SimMemory {
-    /// An empty address space in which at most `limit` bytes may be live.
+    /// An empty address space with at most `limit` live bytes.
     pub fn with_limit(limit: u64) -> Self {
         SimMemory { blocks: BTreeMap::new(), next: FIRST, live: 0, limit }
     }
 
-    /// An empty address space whose first allocation is at an address. What a program makes of addresses differs in spaces with different first addresses.
+    /// An empty address space whose first allocation has this address. Programs that depend on addresses
+    /// behave differently in spaces with different first addresses.
     pub fn at(first: u64) -> Self {
         SimMemory { next: first, ..SimMemory::default() }
     }
 
-    /// How many bytes are allocated now.
+    /// The number of bytes currently allocated.
     pub fn live_bytes(&self) -> u64 {
         self.live
     }
@@ -189,7 +179,7 @@ impl SimMemory {
         }
     }
 
-    /// As [`Self::range`].
+    /// Like [`Self::range`].
     pub(super) fn range_mut(&mut self, address: u64, size: u64) -> Result<&mut [u8], MemoryError> {
         if size == 0 {
             return Ok(&mut []);
@@ -211,7 +201,7 @@ impl SimMemory {
         }
     }
 
-    /// The allocation, live or freed, that holds a range.
+    /// The allocation, live or freed, that contains a range.
     fn find(&self, address: u64, size: u64) -> Result<(u64, &Allocation), MemoryError> {
         let found = self.blocks.range(..=address).next_back();
         match found {
@@ -230,7 +220,7 @@ fn check_align(address: u64, align: u64) -> Result<(), MemoryError> {
     Ok(())
 }
 
-/// The operations of [`RawMemory`] but for calls, which `libc.rs` adds.
+/// The operations of [`RawMemory`] except calls, which `libc.rs` adds.
 impl SimMemory {
     pub(super) fn allocate(&mut self, size: u64, align: u64) -> Result<u64, MemoryError> {
         let fail = MemoryError::OutOfMemory { size };

@@ -1,15 +1,15 @@
 //! The reference interpreter: it defines the meaning of functions by slow, simple, safe code.
 //!
-//! It runs high IR and low IR and is the oracle of every test, so it shares no code with code generation. (The values of
-//! scalar operations are defined in [`brolga_ir::scalar`].)
+//! It runs high IR and low IR and is the oracle of every test, so it shares no code with code generation.
+//! ([`brolga_ir::scalar`] defines the values of scalar operations.)
 //!
 //! ```text
 //! Interp ─┬─ frames     one for each running function: values, position, use of the result
-//!         ├─ handlers   one for each `enter` that is in force
+//!         ├─ handlers   one for each `enter` in force
 //!         ├─ exceptions those being handled, innermost last
 //!         ├─ heap       every object ever made              (heap.rs)
-//!         ├─ globals    values of those that were read or written
-//!         └─ memory     raw memory and C, behind a trait    (memory.rs)
+//!         ├─ globals    values of the globals read or written
+//!         └─ memory     raw memory and C, through a trait    (memory.rs)
 //! ```
 //!
 //! | file | content |
@@ -17,18 +17,19 @@
 //! | `value`, `heap`, `bytes`, `memory`, `libc` | values, objects, their bytes, raw memory, C functions on it |
 //! | `c_text`, `callback`, `jobs`, `process_end` | C functions that print, that call the program, and that end the process |
 //! | `copies`, `identity` | entry points of Julia's run time: copies, and addresses, hashes and tables by identity |
-//! | `check`, `compare`, `show`, `graph`, `error` | constants and tests of a text, equality, text, copying values to another interpreter, outcomes of a call |
-//! | `exec`, `shape` | frames, control flow, exceptions; the check of a function before its first run |
+//! | `check`, `compare`, `show`, `graph`, `error` | constants and tests of a text, equality, printing, copying values to another interpreter, outcomes of a call |
+//! | `exec`, `shape` | frames, control flow, exceptions; checks of a function before its first run |
 //! | `high`, `calls`, `fields`, `places`, `arrays`, `generic`, `foreign`, `pointers` | high IR by family of operations |
 //! | `low` | low IR |
 //!
-//! **Safety.** A malformed function, a wild access, or a value that contradicts its type ends the call with an
-//! [`InterpError`] that names function, block and statement. Nothing panics. The results of instructions, the arguments of
-//! calls and π are checked against their types, so a miscompilation is detected at its first wrong value.
+//! **Safety.** A malformed function, a wild access, or a value that contradicts its type ends the call with
+//! an [`InterpError`] that names function, block and statement. Nothing panics. The results of instructions,
+//! the arguments of calls and π are checked against their types, so a miscompilation is detected at its first
+//! wrong value.
 //!
 //! **Limits.** A call in the IR pushes a frame to a vector and uses no Rust stack; more than [`Options::max_depth`]
 //! frames, or [`Options::max_stack_bytes`] in them, throw `StackOverflowError`. [`Options::max_steps`] bounds time,
-//! [`Options::max_heap_bytes`] the objects (`OutOfMemoryError`), which are freed with the interpreter only.
+//! [`Options::max_heap_bytes`] the objects (`OutOfMemoryError`), which are freed only with the interpreter.
 //!
 //! **Departures from Julia.** Uninitialised bits are zero. Finalizers never run. Reading an undefined element or field
 //! throws `UndefRefError` exactly where Julia would find a null reference.
@@ -82,20 +83,22 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Limits of an interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Whether the program is one without doors ([`brolga_ir::doors`]), and has the outcomes that it has in an engine with closed doors: all bounds are
-    /// checked, whatever an operand says, and what would be a door throws where it is called as a value.
+    /// Whether the program has no doors ([`brolga_ir::doors`]) and behaves as in an engine with closed doors:
+    /// all bounds are checked, regardless of operands, and a would-be door throws when called as a value.
     pub checked: bool,
-    /// Whether the program runs as on a processor that multiplies and adds in one operation: `have_fma` is true, and `muladd_float` rounds once.
+    /// Whether the program runs as on a processor with fused multiply-add: `have_fma` is true, and
+    /// `muladd_float` rounds once.
     pub fma: bool,
-    /// How many statements may run before [`Outcome::OutOfFuel`].
+    /// The maximum number of statements before [`Outcome::OutOfFuel`].
     pub max_steps: u64,
-    /// How many calls may be active at once before `StackOverflowError`.
+    /// The maximum number of active calls before `StackOverflowError`.
     pub max_depth: usize,
-    /// How many bytes the values of active calls may take before `StackOverflowError`.
+    /// The maximum size of the values of active calls, in bytes, before `StackOverflowError`.
     pub max_stack_bytes: u64,
-    /// How many bytes objects may take before `OutOfMemoryError`; raw memory has its own limits.
+    /// The maximum size of objects, in bytes, before `OutOfMemoryError`; raw memory has its own limits.
     pub max_heap_bytes: u64,
-    /// How many units of fuel the functions that have a price ([`brolga_ir::fuel`]) may take before [`Outcome::OutOfFuel`].
+    /// The maximum fuel, in units, that priced functions ([`brolga_ir::fuel`]) may spend before
+    /// [`Outcome::OutOfFuel`].
     pub max_fuel: u64,
 }
 
@@ -114,9 +117,9 @@ impl Default for Options {
     }
 }
 
-/// Where `print` writes.
+/// The destination of `print`.
 pub trait Output {
-    /// Takes bytes.
+    /// Writes bytes.
     fn write(&mut self, bytes: &[u8]);
 }
 
@@ -136,32 +139,33 @@ pub struct Interp<'m> {
     frames: Vec<Frame<'m>>,
     /// The size of the values of all frames.
     stack_bytes: u64,
-    /// The size of the names and types of the module, as it was taken from the budget of the heap.
+    /// The size of the module's names and types, as charged to the heap's budget.
     table_bytes: usize,
     /// The frames that C functions wait for, by their positions, innermost last.
     c_frames: Vec<usize>,
     handlers: Vec<Handler>,
-    /// Exceptions that are being handled, innermost last.
+    /// The exceptions being handled, innermost last.
     exceptions: Vec<Val>,
-    /// The values of globals that were read or written; the others have their initial values.
+    /// The values of globals that were read or written; others have their initial values.
     globals: FxHashMap<Name, Val>,
-    /// String constants, made once each.
+    /// String constants, each made once.
     strings: FxHashMap<Name, Val>,
     /// Methods chosen for invokes.
     invokes: FxHashMap<(FuncId, Callee), FuncId>,
     /// Functions that passed the check of [`shape`].
     checked: FxHashSet<FuncId>,
     addresses: low::Addresses,
-    /// Whether the call that is being looked up is made in a world before the program.
+    /// Whether the call being looked up is made in a world before the program.
     is_before_program: bool,
-    /// Mutable structs whose address was taken, with type and address: their fields are in memory at that address.
+    /// Mutable structs whose address was taken, with type and address: their fields are stored at that
+    /// address.
     exposed: FxHashMap<ObjId, (Type, u64)>,
     steps: u64,
-    /// The fuel that was taken.
+    /// The fuel spent.
     fuel: u64,
-    /// The number of the last token or stored ϒ: later ones have larger numbers.
+    /// The last serial number of a token or stored ϒ: later ones have larger numbers.
     serial: u64,
-    /// How often each block was entered, if that is counted.
+    /// How often each block was entered, if counted.
     entered: Option<FxHashMap<(FuncId, Block), u64>>,
 }
 
@@ -176,7 +180,7 @@ impl std::fmt::Debug for Interp<'_> {
 }
 
 impl<'m> Interp<'m> {
-    /// An interpreter in which nothing has run: globals have their initial values. Output is dropped until
+    /// A fresh interpreter: globals have their initial values. Output is dropped until
     /// [`Interp::set_output`].
     pub fn new(module: &'m Module, options: Options, memory: Box<dyn RawMemory + 'm>) -> Self {
         Interp {
@@ -210,7 +214,6 @@ impl<'m> Interp<'m> {
         self.output = output;
     }
 
-    /// The module.
     pub fn module(&self) -> &'m Module {
         self.module
     }
@@ -221,7 +224,7 @@ impl<'m> Interp<'m> {
         self.global_value(name).ok()?
     }
 
-    /// Counts from now on how often each block is entered.
+    /// Starts counting how often each block is entered.
     pub fn count_blocks(&mut self) {
         self.entered.get_or_insert_default();
     }
@@ -235,22 +238,23 @@ impl<'m> Interp<'m> {
         counts
     }
 
-    /// How many statements have run.
+    /// The number of statements executed.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Whether more fuel was taken than there is.
+    /// Whether the fuel limit was exceeded.
     pub fn is_out_of_fuel(&self) -> bool {
         self.fuel > self.options.max_fuel
     }
 
-    /// How much fuel was taken: [`brolga_ir::fuel`].
+    /// The fuel spent: [`brolga_ir::fuel`].
     pub fn fuel_spent(&self) -> u64 {
         self.fuel
     }
 
-    /// Calls a high function on arguments without the function object, which must be a singleton (no closure).
+    /// Calls a high function on arguments without the function object, which must be a singleton (not a
+    /// closure).
     pub fn call(&mut self, func: FuncId, args: &[Val]) -> Result<Val, Outcome> {
         let results = self.finish(|interp| {
             let callee = interp.own_func(func, Level::High)?;
@@ -297,7 +301,7 @@ impl<'m> Interp<'m> {
         made.map_err(|stop| self.outcome_without_place(stop))
     }
 
-    /// A new `Array` of the elements; `dims` multiply to their number.
+    /// A new `Array` of the elements; the product of `dims` must be their number.
     pub fn array(&mut self, elem: Type, dims: &[i64], elements: &[Val]) -> Result<Val, Outcome> {
         let made = self.array_of(elem, dims, elements);
         made.map_err(|stop| self.outcome_without_place(stop))
@@ -318,7 +322,7 @@ impl<'m> Interp<'m> {
 
     // ----- the memory of low functions -----
 
-    /// The memory that `Ptr` values point at, for arguments and results that travel there.
+    /// The memory that `Ptr` values point to, for arguments and results passed through it.
     pub fn memory(&mut self) -> &mut dyn RawMemory {
         &mut *self.memory
     }
@@ -331,14 +335,14 @@ impl<'m> Interp<'m> {
         }
     }
 
-    /// The symbol or string whose record is at an address.
+    /// The symbol or string whose record is at this address.
     pub fn record_at(&self, address: u64) -> Option<Name> {
         self.addresses.text_at(address)
     }
 
     // ----- shared by the families of operations -----
 
-    /// A function of the module, of this level.
+    /// A function of the module, which must have this level.
     fn own_func(&self, id: FuncId, level: Level) -> Eval<&'m Func> {
         if id.index() >= self.module.func_count() {
             return Err(Fault::ForeignId(id.to_string()).into());
@@ -359,7 +363,8 @@ impl<'m> Interp<'m> {
         self.module.cx.names.intern(text)
     }
 
-    /// Takes room for the names and types that running code has made. To be called before it makes more.
+    /// Reserves space for the names and types that running code has made. Must be called before it makes
+    /// more.
     fn count_tables(&mut self) -> Eval<()> {
         let bytes = self.module.cx.bytes();
         let grown = bytes.saturating_sub(self.table_bytes);
@@ -389,7 +394,7 @@ impl<'m> Interp<'m> {
         self.exception("OutOfMemoryError", Vec::new())
     }
 
-    /// A builtin exception without its own identity, ready to be thrown.
+    /// A builtin exception without an identity, ready to be thrown.
     fn exception(&self, name: &str, fields: Vec<Val>) -> Stop {
         match self.find_type(name) {
             Some(ty) => Stop::Throw(Val::aggregate(ty, fields.into_iter().map(Some).collect())),
@@ -441,7 +446,8 @@ impl<'m> Interp<'m> {
         Ok(Val::aggregate(ty, elements.into_iter().map(Some).collect()))
     }
 
-    /// A type that running code makes. Throws `ErrorException` if it exceeds the limits of types or of their values.
+    /// A type made by running code. Throws `ErrorException` if it exceeds the limits of types or of their
+    /// values.
     fn made(&mut self, ty: Result<Type, brolga_ir::types::TypeError>) -> Eval<Type> {
         self.count_tables()?;
         let types = self.types();
@@ -499,10 +505,10 @@ impl<'m> Interp<'m> {
 
     fn new_array(&mut self, elem: Type, dims: Vec<i64>) -> Eval<Val> {
         let ty = self.made(self.types().array(elem, dims.len() as u32))?;
-        // Each product on the way has to fit, too.
+        // Each intermediate product must fit as well.
         let length = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0));
         let Some(length) = length.and_then(|n| u64::try_from(n).ok()) else {
-            // A vector is its `Memory`, whose length is at fault.
+            // A vector reports its `Memory`'s length.
             let text = if dims.len() == 1 { arrays::INVALID_LENGTH } else { "invalid Array dimensions" };
             return Err(self.message("ArgumentError", text));
         };
@@ -520,8 +526,8 @@ impl<'m> Interp<'m> {
         Ok(array)
     }
 
-    /// Runs the call that `start` pushes until it returns. Drops all frames, handlers and exceptions afterwards, also
-    /// on error.
+    /// Runs the call that `start` pushes until it returns. Drops all frames, handlers and exceptions
+    /// afterwards, even on error. on error.
     fn finish(&mut self, start: impl FnOnce(&mut Self) -> Eval<exec::Flow>) -> Result<Vec<Val>, Outcome> {
         let result = self.run_from(start);
         while self.pop_frame().is_some() {}
@@ -530,7 +536,7 @@ impl<'m> Interp<'m> {
         result
     }
 
-    /// The outcome of a failure outside of running functions.
+    /// The outcome of a failure outside running functions.
     fn outcome_without_place(&self, stop: Stop) -> Outcome {
         match stop {
             Stop::Throw(val) => Outcome::Thrown(val),

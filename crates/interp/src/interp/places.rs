@@ -1,16 +1,16 @@
 //! Places: reading, writing, swapping, modifying, replacing and setting once.
 //!
-//! Julia has the same changes for fields, globals, elements and memory at a pointer. Each family finds its own places; the changes
-//! are implemented once here:
+//! Julia has the same changes for fields, globals, elements and memory at a pointer. Each family finds its
+//! own places; the changes are implemented once here:
 //!
-//! | change | gives | writes |
+//! | change | result | writes |
 //! |---|---|---|
 //! | swap | the old value | always |
-//! | modify | `Pair(old, f(old, x))` | the result of `f`, which is called again if it has changed the place |
+//! | modify | `Pair(old, f(old, x))` | the result of `f`, which is called again if it changed the place |
 //! | replace | `(old = …, success = …)` | if the old value is `===` the expected one |
 //! | set once | whether it wrote | if the place was empty |
 //!
-//! There is one thread, so every change is atomic and orders only have to be well-formed.
+//! There is only one thread, so every change is atomic; orders only have to be valid.
 
 use super::Interp;
 use super::bytes;
@@ -21,10 +21,10 @@ use brolga_ir::Name;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::{FieldRepr, Type};
 
-/// How far elements that are no bytes are apart.
+/// The distance between elements stored as values.
 pub(super) const REFERENCE_BYTES: u64 = 8;
 
-/// A place that holds a value of type `ty` or nothing.
+/// A place that holds a value of type `ty`, or is undefined.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     Field { object: ObjId, index: usize, ty: Type, repr: FieldRepr },
@@ -33,17 +33,17 @@ pub(super) enum Place {
     Pointer { address: u64, align: u64, ty: Type },
 }
 
-/// A `modifyfield!` or similar builtin whose function runs.
+/// A `modifyfield!` or similar builtin whose function is running.
 #[derive(Clone, Debug)]
 pub(super) struct Modify {
     /// The name of the builtin.
     pub(super) op: &'static str,
     /// What it changes.
     pub(super) place: Place,
-    /// The function, and what it is given beside the old value.
+    /// The function, and its argument besides the old value.
     pub(super) f: Val,
     pub(super) operand: Val,
-    /// The value that the function was given.
+    /// The old value passed to the function.
     pub(super) old: Val,
 }
 
@@ -59,7 +59,7 @@ impl Place {
 }
 
 impl Interp<'_> {
-    /// The present value, if any.
+    /// The current value, if any.
     pub(super) fn peek(&mut self, place: &Place) -> Eval<Option<Val>> {
         match *place {
             Place::Field { object, index, ty, repr } => {
@@ -96,7 +96,7 @@ impl Interp<'_> {
         field.map_or((Type::BOTTOM, FieldRepr::Pointer), |field| (field.ty, field.repr))
     }
 
-    /// The fields of a mutable object of this type, as far as they are defined.
+    /// The fields of a mutable object of this type, with undefined ones as `None`.
     pub(super) fn defined_fields(&self, ty: Type, fields: &[Option<Val>]) -> Vec<Option<Val>> {
         let field = |(n, field)| {
             let (ty, repr) = self.field_storage(ty, n);
@@ -105,7 +105,7 @@ impl Interp<'_> {
         fields.iter().enumerate().map(field).collect()
     }
 
-    /// The present value; an exception if there is none.
+    /// The current value; an exception if there is none.
     pub(super) fn read_place(&mut self, place: &Place) -> Eval<Val> {
         match (self.peek(place)?, place) {
             (Some(val), _) => Ok(val),
@@ -114,7 +114,7 @@ impl Interp<'_> {
         }
     }
 
-    /// Writes a value, which must be of the place's type.
+    /// Writes a value, which must have the place's type.
     pub(super) fn write_place(&mut self, op: &str, place: &Place, val: Val) -> Eval<()> {
         if !self.is_a(&val, place.ty()) {
             return Err(self.type_error(op, place.ty(), val));
@@ -174,7 +174,8 @@ impl Interp<'_> {
 
     // ----- globals -----
 
-    /// The value of a global, if it has one. Its first value is made when it is looked at first: a call pays for no other globals.
+    /// The value of a global, if it has one. Its initial value is made on first access, so a call does not
+    /// pay for other globals.
     pub(super) fn global_value(&mut self, name: Name) -> Eval<Option<Val>> {
         if let Some(val) = self.globals.get(&name) {
             return Ok(Some(val.clone()));
@@ -190,7 +191,7 @@ impl Interp<'_> {
         self.read_place(&Place::Global { name, ty })
     }
 
-    /// The place of `module.name`; the module of a global makes no difference here.
+    /// The place of `module.name`; the module of a global is irrelevant here.
     pub(super) fn global_place(&mut self, module: &Val, name: &Val) -> Eval<Place> {
         match (module, name) {
             (Val::Module(_), Val::Symbol(name)) => {
@@ -225,7 +226,8 @@ impl Interp<'_> {
 
     // ----- elements -----
 
-    /// The element of a memory; a position outside it is a fault, because operations that throw have checked before.
+    /// The element of a memory; a position outside it is a fault, because operations that throw have already
+    /// checked.
     pub(super) fn element(&mut self, id: ObjId, index: i64) -> Eval<Option<Val>> {
         let Some(memory) = self.heap.memory(id) else {
             return Err(Fault::Type("an element of something that has none".to_owned()).into());
@@ -285,7 +287,7 @@ impl Interp<'_> {
         }
     }
 
-    /// The address of an element. Elements that are no bytes have room at theirs, which they do not use.
+    /// The address of an element. Elements stored as values have reserved but unused memory there.
     pub(super) fn element_address(&mut self, id: ObjId, index: i64) -> Eval<u64> {
         let (address, size) = match self.heap.memory(id) {
             Some(&Memory { data: Data::Raw { address, elem_size }, .. }) => (address, elem_size),

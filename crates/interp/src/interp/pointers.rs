@@ -1,6 +1,6 @@
 //! Memory at a `Ptr`: `pointerref`, `pointerset`, and the atomic operations.
 //!
-//! An index counts elements from 1; the distance of two elements is their size, which is a multiple of their alignment.
+//! An index counts elements from 1; elements are their size apart, which is a multiple of their alignment.
 //! Atomic operations require a place aligned to its size, as processors do.
 
 use super::Interp;

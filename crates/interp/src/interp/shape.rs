@@ -1,6 +1,6 @@
-//! The check before a function first runs: every id in it is one of its own.
+//! The check before a function first runs: all its ids belong to it.
 //!
-//! The tables of a [`Func`] index by id, so an id of another function would be out of range in the middle of a step.
+//! The tables of a [`Func`] are indexed by id, so a foreign id would be out of range in the middle of a step.
 //! The step itself checks everything that depends on values; the verifier checks typing and dominance.
 
 use super::error::Fault;

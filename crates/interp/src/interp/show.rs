@@ -1,4 +1,4 @@
-//! Values of the interpreter, taken apart for [`brolga_ir::show`], which writes them.
+//! Takes values of the interpreter apart for [`brolga_ir::show`], which writes them.
 
 use super::error::{Eval, Stop};
 use super::heap::Object;
@@ -32,7 +32,7 @@ impl<'m> Interp<'m> {
         Values(self).view(val, usize::MAX)
     }
 
-    /// The parts of an object; of an array the first `most` elements.
+    /// The parts of an object; for an array the first `most` elements.
     fn object_view(&mut self, ty: Type, id: ObjId, most: usize) -> Eval<View<'m, Val>> {
         if let Some(bytes) = self.text(id)? {
             return Ok(View::Str(bytes.into()));
@@ -45,7 +45,7 @@ impl<'m> Interp<'m> {
             _ => return Ok(View::Singleton),
         };
         let (elem, length) = self.extent(id).unwrap_or((Type::ANY, 0));
-        // All are alike, and nobody could list them.
+        // All are alike, and there may be too many to list.
         let most = if self.has_empty_elements(memory) { most.min(MAX_SHOWN) } else { most };
         let elements =
             (0..length.min(most as u64) as i64).map(|n| self.element(memory, offset.wrapping_add(n)));
@@ -54,7 +54,7 @@ impl<'m> Interp<'m> {
     }
 }
 
-/// An interpreter as the holder of its values.
+/// An interpreter as the owner of its values.
 struct Values<'a, 'm>(&'a mut Interp<'m>);
 
 impl<'m> Graph<'m> for Values<'_, 'm> {

@@ -6,15 +6,15 @@
 //!      ├─ Symbol, Type, Module                                  copied
 //!      ├─ Struct       immutable struct, tuple, named tuple     shared, never changes
 //!      ├─ MemoryRef    a Memory and a position in it            copied
-//!      ├─ Object       String, Array, Memory, mutable struct    the number of a place in the heap
+//!      ├─ Object       String, Array, Memory, mutable struct    an index into the heap
 //!      └─ Token        the result of `enter` and `gc_preserve_begin`
 //! ```
 //!
-//! A value has its exact type. Objects live in the [`Heap`](super::heap::Heap) of one interpreter, which owns them all:
-//! a value holds only a number, so values may be cloned, sent to another thread, and cyclic. An `Object` value means
-//! nothing to another interpreter.
+//! A value records its exact type. Objects live in the [`Heap`](super::heap::Heap) of one interpreter, which
+//! owns them all: a value holds only an index, so values may be cloned, sent to another thread, and cyclic.
+//! An `Object` value is meaningless in another interpreter.
 //!
-//! Low IR uses the same values: `Bits` whose type is a low type.
+//! Low IR uses the same values: `Bits` with a low type.
 //!
 //! An immutable struct may nest arbitrarily deep (an immutable list), so dropping one unlinks its parts with
 //! a work list instead of recursion.
@@ -28,14 +28,11 @@ use std::sync::Arc;
 pub enum Val {
     /// A value of a primitive (or low) type; bits above the width are zero.
     Bits {
-        /// The type.
         ty: Type,
-        /// The bits.
         bits: u128,
     },
     /// The only value of this type.
     Singleton(Type),
-    /// A symbol.
     Symbol(Name),
     /// A type as a value.
     Type(Type),
@@ -47,27 +44,25 @@ pub enum Val {
     MemoryRef {
         /// `MemoryRef{T}`.
         ty: Type,
-        /// The memory.
         memory: ObjId,
-        /// How many elements come before the position.
+        /// The number of elements before the position.
         offset: i64,
     },
     /// An object with an identity.
     Object {
-        /// Its type.
         ty: Type,
-        /// Where it is.
+        /// Its index in the heap.
         id: ObjId,
     },
     /// The result of `enter` and `gc_preserve_begin`.
     Token(Token),
 }
 
-/// The number of an object in its interpreter's heap.
+/// The index of an object in its interpreter's heap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct ObjId(pub(super) u32);
 
-/// A token: which execution of `enter` it comes from, and how many exceptions were being handled then.
+/// A token: the execution of `enter` that made it, and the number of exceptions being handled at that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token {
     pub(super) serial: u64,
@@ -82,7 +77,6 @@ pub struct Struct {
 }
 
 impl Struct {
-    /// The type.
     pub fn ty(&self) -> Type {
         self.ty
     }
@@ -104,8 +98,8 @@ impl Drop for Struct {
         if !fields.iter().any(holds_struct) {
             return;
         }
-        // Every struct that only this one holds gives its parts to the list before it is dropped, so that no drop
-        // goes deeper than one level.
+        // Every struct owned only by this one adds its parts to the list before it is dropped, so that no
+        // drop recurses deeper than one level.
         let mut work: Vec<Option<Val>> = fields.iter_mut().map(Option::take).collect();
         while let Some(part) = work.pop() {
             if let Some(Val::Struct(mut inner)) = part
@@ -150,7 +144,7 @@ impl Val {
         if fields.is_empty() { Val::Singleton(ty) } else { Val::Struct(Struct { ty, fields: fields.into() }) }
     }
 
-    /// The exact type; of a type (as a value) it is `Type{T}`, which is what methods are chosen by.
+    /// The exact type; for a type (as a value) it is `Type{T}`, which method selection uses.
     pub fn ty(&self, types: &Types) -> Type {
         match *self {
             Val::Bits { ty, .. }
@@ -165,7 +159,7 @@ impl Val {
         }
     }
 
-    /// The result of `typeof`: as [`Val::ty`], but a type's type is `DataType`.
+    /// The result of `typeof`: like [`Val::ty`], but a type's type is `DataType`.
     pub fn type_of(&self, types: &Types) -> Type {
         match *self {
             Val::Type(of) => types.type_of_type(of),

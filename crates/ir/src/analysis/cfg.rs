@@ -18,10 +18,10 @@ pub struct Cfg {
 }
 
 impl Cfg {
-    /// The graph of the blocks that stand in `func`.
+    /// The graph of the blocks laid out in `func`.
     pub fn compute(func: &Func) -> Cfg {
         let count = func.block_count();
-        // Most blocks lead to one block or two.
+        // Most blocks have one or two successors.
         let mut out = Vec::with_capacity(2 * count);
         let mut into = Vec::with_capacity(2 * count);
         for block in func.blocks() {
@@ -41,19 +41,19 @@ impl Cfg {
         self.entry
     }
 
-    /// The targets of a block's terminator, in its order.
+    /// The targets of a block's terminator, in order.
     #[inline]
     pub fn succs(&self, block: Block) -> &[Block] {
         self.succs.list(block.index())
     }
 
-    /// The blocks whose terminators name this block, in the order of the function, once for each edge.
+    /// The blocks whose terminators target this block, in layout order, once for each edge.
     #[inline]
     pub fn preds(&self, block: Block) -> &[Block] {
         self.preds.list(block.index())
     }
 
-    /// The only block from which `block` is entered, if all its edges come from one block.
+    /// The unique predecessor of `block`, if all its incoming edges come from one block.
     #[inline]
     pub fn single_pred(&self, block: Block) -> Option<Block> {
         match self.preds(block) {
@@ -62,7 +62,7 @@ impl Cfg {
         }
     }
 
-    /// Ids of blocks are below this.
+    /// Exclusive upper bound of the block ids.
     #[inline]
     pub fn block_count(&self) -> usize {
         self.succs.len()

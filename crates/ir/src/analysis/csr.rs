@@ -7,7 +7,7 @@ pub(super) struct Csr<T> {
     items: Vec<T>,
 }
 
-/// A list that is not there is an empty one, so empty lists at the end make no difference.
+/// A missing list equals an empty one, so trailing empty lists make no difference.
 impl<T: PartialEq> PartialEq for Csr<T> {
     fn eq(&self, other: &Self) -> bool {
         let (short, long) = match self.starts.len() <= other.starts.len() {
@@ -44,13 +44,13 @@ impl<T: Copy> Csr<T> {
             items[*at as usize] = item;
             *at += 1;
         }
-        // Each list begins now where it ends, which is where the next one begins.
+        // Each start is now its list's end, which is where the next list begins.
         starts.copy_within(..count, 1);
         starts[0] = 0;
         Self { starts, items }
     }
 
-    /// The items of a list; empty for a list that is not there.
+    /// The items of a list; empty if there is no such list.
     pub(super) fn list(&self, index: usize) -> &[T] {
         match self.starts.get(index..index + 2) {
             Some(&[start, end]) => &self.items[start as usize..end as usize],

@@ -1,4 +1,4 @@
-//! The dominator tree: which block every path to a block passes through.
+//! The dominator tree: which blocks every path to a block passes through.
 //!
 //! The Semi-NCA algorithm (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems", 2005): a depth-first
 //! walk numbers the blocks; semidominators are found from the last number to the first with path compression; the
@@ -13,8 +13,8 @@
 //!   4              5   6
 //! ```
 //!
-//! An unreachable block has no dominators but itself and dominates nothing else: for code motion
-//! that is the conservative answer.
+//! An unreachable block is dominated only by itself and dominates nothing else: the conservative answer for
+//! code motion.
 //!
 //! Instructions of one block are compared by their position, which [`InstOrder`] numbers at the first query of a block.
 //!
@@ -36,7 +36,7 @@ pub struct DomTree {
     idom: Vec<PackedOption<Block>>,
     /// By block: its number in a preorder walk of the tree, or `NONE`.
     first: Vec<u32>,
-    /// By block: the largest number below it.
+    /// By block: the largest preorder number in its subtree.
     last: Vec<u32>,
     /// By block: its distance from the entry in the tree.
     level: Vec<u32>,
@@ -93,13 +93,13 @@ impl DomTree {
         }
     }
 
-    /// The parent in the tree; `None` for the entry and for blocks that cannot be reached.
+    /// The parent in the tree; `None` for the entry and for unreachable blocks.
     #[inline]
     pub fn idom(&self, block: Block) -> Option<Block> {
         self.idom[block.index()].expand()
     }
 
-    /// The blocks whose parent this block is.
+    /// The block's children in the tree.
     #[inline]
     pub fn children(&self, block: Block) -> &[Block] {
         self.children.list(block.index())
@@ -134,7 +134,7 @@ impl DomTree {
         else {
             return false;
         };
-        // For a block that cannot be reached `first` or `at` is larger than every real number.
+        // For an unreachable block `first` or `at` is larger than every real number.
         at != NONE && first <= at && at <= last
     }
 
@@ -144,7 +144,7 @@ impl DomTree {
         a != b && self.dominates(a, b)
     }
 
-    /// The nearest block that dominates both. `None` if one of them cannot be reached.
+    /// The nearest block that dominates both. `None` if either is unreachable.
     pub fn common_dominator(&self, a: Block, b: Block) -> Option<Block> {
         if !self.is_reachable(a) || !self.is_reachable(b) {
             return None;
@@ -166,12 +166,12 @@ impl DomTree {
         }
     }
 
-    /// Whether `value` is there when `inst` begins: arguments and constants always are.
+    /// Whether `value` is available when `inst` begins: arguments and constants always are.
     pub fn value_dominates(&self, func: &Func, order: &mut InstOrder, value: Value, inst: Inst) -> bool {
         func.def_inst(value).is_none_or(|def| self.inst_dominates(func, order, def, inst))
     }
 
-    /// Whether `value` is there when control leaves `block`.
+    /// Whether `value` is available when control leaves `block`.
     pub fn value_dominates_end(&self, func: &Func, value: Value, block: Block) -> bool {
         func.def_inst(value)
             .is_none_or(|def| func.inst_block(def).is_some_and(|home| self.dominates(home, block)))
@@ -209,7 +209,7 @@ impl Walk {
         walk
     }
 
-    /// By number: the number of the immediate dominator; that of the entry is itself.
+    /// By number: the number of the immediate dominator; the entry's is itself.
     fn immediate_dominators(&self, cfg: &Cfg) -> Vec<u32> {
         let count = self.blocks.len();
         let mut semi: Vec<u32> = (0..count as u32).collect();
@@ -265,7 +265,7 @@ impl Forest {
     }
 }
 
-/// Positions of instructions in their blocks. They hold until the function changes; then the caller says
+/// Positions of instructions in their blocks, valid until the function changes; the caller must then call
 /// [`forget`](InstOrder::forget).
 #[derive(Clone, Debug, Default)]
 pub struct InstOrder {
@@ -274,12 +274,11 @@ pub struct InstOrder {
 }
 
 impl InstOrder {
-    /// No positions yet.
     pub fn new() -> InstOrder {
         InstOrder::default()
     }
 
-    /// The position of an instruction in its block, from 1; 0 if it stands nowhere.
+    /// The position of an instruction in its block, from 1; 0 if it is in no block.
     pub fn position(&mut self, func: &Func, inst: Inst) -> u32 {
         let Some(block) = func.inst_block(inst) else { return 0 };
         if self.numbered.insert(block) {
@@ -290,7 +289,7 @@ impl InstOrder {
         self.numbers[inst]
     }
 
-    /// The instructions of the block have changed.
+    /// Drops the positions of a block whose instructions have changed.
     pub fn forget(&mut self, block: Block) {
         self.numbered.remove(block);
     }

@@ -1,12 +1,12 @@
-//! Places of φ: the iterated dominance frontier of a set of blocks.
+//! Placement of φ: the iterated dominance frontier of a set of blocks.
 //!
 //! If a variable is assigned in some blocks, paths from different assignments first meet in the blocks of the iterated
 //! frontier, and these need a φ. It is found in one sweep over the dominator tree (Sreedhar and Gao, "A Linear Time
 //! Algorithm for Placing φ-Nodes", 1995): subtrees are searched from the deepest assignment upwards for edges that leave to
 //! a block that is no deeper than the subtree's root, and no subtree is searched twice.
 //!
-//! Cost: the blocks below the assignments and their edges; the scratch space is kept between calls, for queries of many
-//! variables of one function.
+//! Cost: the blocks below the assignments and their edges; the scratch space is kept between calls, for
+//! querying many variables of a function.
 
 use super::cfg::Cfg;
 use super::domtree::DomTree;
@@ -32,8 +32,8 @@ impl Frontier {
         Frontier::default()
     }
 
-    /// The iterated dominance frontier of `defs`, as far as `live` holds: a block where the variable is not live needs
-    /// no φ. In ascending order.
+    /// The iterated dominance frontier of `defs`, restricted to blocks where `live` holds: where the variable
+    /// is not live it needs no φ. In ascending order.
     pub fn iterated(
         &mut self,
         cfg: &Cfg,
@@ -82,7 +82,7 @@ impl Frontier {
         work.clear();
         *call = call.wrapping_add(1);
         for marks in [searched, found, defined] {
-            // After four thousand million calls the old marks would be taken for new ones.
+            // After 2³² calls the counter wraps, and stale marks would look current.
             if *call == 0 || marks.len() != blocks {
                 marks.clear();
                 marks.resize(blocks, 0);
@@ -97,7 +97,8 @@ mod tests {
     use super::*;
     use crate::analysis::graphs::{Random, func_of, large_graphs, random_graph};
 
-    /// The definition: `y` is in the frontier of `x` if `x` dominates a predecessor of `y` and not strictly `y`; iterated.
+    /// By definition: `y` is in the frontier of `x` if `x` dominates a predecessor of `y` but does not
+    /// strictly dominate `y`; iterated.
     fn naive(cfg: &Cfg, tree: &DomTree, blocks: &[Block], defs: &[Block]) -> Vec<Block> {
         let mut frontier: Vec<Block> = Vec::new();
         loop {

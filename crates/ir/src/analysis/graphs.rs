@@ -7,7 +7,7 @@ use crate::func::{Func, Signature};
 use crate::op::{Level, Op};
 use crate::types::Type;
 
-/// A function whose block `i` ends in a jump to the listed blocks: none, one or two of them.
+/// A function whose block `i` ends in a jump to the listed blocks: zero, one or two of them.
 pub(crate) fn func_of(edges: &[&[usize]]) -> Func {
     let cx = Context::new();
     let mut func = Func::new(cx.names.intern("graph"), Level::Low, Signature::default());
@@ -26,7 +26,7 @@ pub(crate) fn func_of(edges: &[&[usize]]) -> Func {
     func
 }
 
-/// A small generator of numbers that are the same in every run.
+/// A small deterministic random number generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// A graph of up to `max` blocks: arbitrary edges, or mostly forward and nearby ones as programs have them.
+/// A graph of up to `max` blocks: arbitrary edges, or mostly forward and nearby ones as in real programs.
 pub(crate) fn random_graph(seed: u64, max: usize) -> Func {
     let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
     let count = 1 + random.below(max);

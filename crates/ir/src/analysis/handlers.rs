@@ -1,16 +1,16 @@
 //! Exception handlers: which `enter` is in force where.
 //!
-//! The handlers in force form a stack; `enter` pushes one for its first target, `leave` pops. The verifier demands that the
-//! stack at the head of a block does not depend on the path, so the innermost `enter` identifies a stack: the rest of it
-//! is the stack before that `enter`.
+//! The handlers in force form a stack; `enter` pushes one for its first target, `leave` pops. The verifier
+//! requires that the stack at the head of a block does not depend on the path, so the innermost `enter`
+//! identifies a stack: the rest of it is the stack before that `enter`.
 //!
 //! ```text
 //!  1: enter body 2, handler 9        2: [1]     3: [3, 1]     4: [1]        9: []
 //!  2: enter body 3, handler 4                   an exception in 3 continues in 4, one in 4 continues in 9
 //! ```
 //!
-//! In a function that breaks the rules each block has the handlers of its first edge in, and a `leave` of a handler that is
-//! not in force pops nothing. Cost: one visit of each instruction.
+//! In a function that breaks the rules, each block takes the handlers of its first incoming edge, and a
+//! `leave` of a handler that is not in force pops nothing. Cost: one visit of each instruction.
 
 use super::{Cfg, Rpo};
 use crate::entity::{Block, Inst};
@@ -28,7 +28,6 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// The handlers of a function.
     pub fn compute(func: &Func, cfg: &Cfg, rpo: &Rpo) -> Handlers {
         let mut all = Handlers::default();
         let mut seen = SecondaryMap::<Block, bool>::new();
@@ -52,7 +51,7 @@ impl Handlers {
         all
     }
 
-    /// All `enter` that can be reached, in reverse postorder.
+    /// All reachable `enter` instructions, in reverse postorder.
     pub fn enters(&self) -> &[Inst] {
         &self.enters
     }
@@ -62,13 +61,13 @@ impl Handlers {
         self.heads[block].expand()
     }
 
-    /// The innermost handler in force where an `enter` stands, and in its handler.
+    /// The innermost handler in force at an `enter`, and in its handler.
     pub fn outer(&self, enter: Inst) -> Option<Inst> {
         self.outer[enter].expand()
     }
 
-    /// The innermost handler in force behind an instruction, by the one in front of it. For `enter` this is the one in force
-    /// around it.
+    /// The innermost handler in force after an instruction, given the one before it. For `enter` this is the
+    /// one in force around it.
     pub fn after(&self, func: &Func, inst: Inst, inside: Option<Inst>) -> Option<Inst> {
         if func.op(inst) != Op::Leave {
             return inside;

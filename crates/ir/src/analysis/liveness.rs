@@ -2,12 +2,13 @@
 //!
 //! A walk from each use of a value back to its definition marks the blocks on the way (Boissinot and others,
 //! "Computing Liveness Sets for SSA-Form Programs", 2011). Values are taken in ascending order, so a block's list is sorted
-//! and "already marked" is a test of its last element: no bit sets, and the cost is the size of the answer, which for
-//! 50,000 blocks and 100,000 values would be a gigabyte as bits and is a few entries a block in real programs.
+//! and "already marked" is a test of its last element. This needs no bit sets, and the cost is the size of
+//! the answer: for 50,000 blocks and 100,000 values bit sets would take a gigabyte, while real programs need
+//! a few entries per block.
 //!
-//! Notation: *live-in* values are needed on entry and made elsewhere; a φ of the block is not among them, and an operand of
-//! a φ is *live-out* of the block that it belongs to. Constants are never live. Arguments are made at the head of the entry.
-//! An operand of `φᶜ` names an instruction and is not a use.
+//! Notation: *live-in* values are needed on entry and defined elsewhere; the block's own φs are not among
+//! them, and an operand of a φ is *live-out* of the predecessor it is paired with. Constants are never live.
+//! Arguments are defined at the head of the entry. An operand of `φᶜ` names an instruction and is not a use.
 //!
 //! Not done: exceptions have no edges, so a value that a handler uses is not live-out of the protected blocks.
 
@@ -26,7 +27,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// The live values of `func`, whose definitions dominate their uses.
+    /// Computes the live values of `func`, in which definitions must dominate uses.
     pub fn compute(func: &Func, cfg: &Cfg) -> Liveness {
         let count = func.block_count();
         let mut live = Liveness { live_in: vec![Vec::new(); count], live_out: vec![Vec::new(); count] };
@@ -67,7 +68,7 @@ impl Liveness {
         live
     }
 
-    /// Notes that `value` is live at the end of `block`, and that it has to come from somewhere.
+    /// Marks `value` live-out of `block`, and queues the block unless it defines the value.
     fn leaves(&mut self, value: Value, block: Block, home: Block, work: &mut Vec<Block>) {
         let out = &mut self.live_out[block.index()];
         if out.last() != Some(&value) {
@@ -108,8 +109,8 @@ mod tests {
     use crate::entity::Inst;
     use std::collections::BTreeSet;
 
-    /// Puts values, uses that are dominated by them, and φ into the blocks of a graph. A use is at most `window` blocks
-    /// behind its definition.
+    /// Puts values, uses that they dominate, and φ into the blocks of a graph. A use is at most `window`
+    /// blocks after its definition.
     fn with_values(mut func: Func, seed: u64, window: usize) -> Func {
         let cfg = Cfg::compute(&func);
         let tree = DomTree::compute(&cfg);
@@ -146,7 +147,7 @@ mod tests {
         func
     }
 
-    /// The equations, iterated until nothing changes.
+    /// Solves the equations by iterating until nothing changes.
     fn naive(func: &Func, cfg: &Cfg) -> Vec<(BTreeSet<Value>, BTreeSet<Value>)> {
         let mut sets = vec![(BTreeSet::new(), BTreeSet::new()); func.block_count()];
         loop {
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn large_graphs_cost_what_the_answer_costs() {
-        // In the other shapes values live through the whole function, and the answer itself is quadratic.
+        // In the other shapes values live through the whole function, so the answer itself is quadratic.
         let local = |(name, _): &(&str, Func)| matches!(*name, "chain" | "ladder");
         for (name, func) in large_graphs(50_000).into_iter().filter(local) {
             let func = with_values(func, 3, 10);

@@ -2,7 +2,7 @@
 //!
 //! A *back edge* leads to a block that dominates its source: the *header* of a loop. The loop's *body* is the blocks that can reach the
 //! source (a *latch*) without passing through the header. Two loops with different headers are disjoint or one contains the
-//! other; loops with one header are one loop.
+//! other; back edges to one header form one loop.
 //!
 //! ```text
 //!        0            loop0: header 1, blocks 1 2 3 4, latch 4, exit 4 → 5
@@ -10,19 +10,19 @@
 //!     ┌─>1
 //!     │  │            Loops are numbered so that a loop comes before those inside it, and the loops inside loop l
 //!     │ ┌2<┐          are the numbers after l: l contains m  ⇔  l ≤ m ≤ last(l). Blocks are listed loop by loop,
-//!     │ 3──┘          header first, so that the blocks of a loop with all inside it are one piece of the list.
+//!     │ 3──┘          header first, so that a loop's blocks, inner loops included, are contiguous.
 //!     └─4
 //!        │
 //!        5
 //! ```
 //!
-//! A *retreating* edge (towards the front in reverse postorder) whose target does not dominate its source enters a cycle
-//! that has several entries. Such a cycle is not a loop here; its edges are listed, for passes that need
-//! every cycle.
+//! A *retreating* edge (backwards in reverse postorder) whose target does not dominate its source enters a
+//! cycle that has several entries. Such a cycle is not a loop here; its edges are listed, for passes that
+//! need every cycle.
 //!
 //! Cost: each block is visited once, each loop once more for its parent; finding the outermost loop so far uses
-//! union-find. Exits and latches are computed on demand, in the size of the loop: keeping them would be quadratic in the
-//! depth.
+//! union-find. Exits and latches are computed on demand, in time linear in the loop: storing them would be
+//! quadratic in the depth.
 
 use super::cfg::Cfg;
 use super::domtree::DomTree;
@@ -87,7 +87,6 @@ impl Loops {
         self.loops.is_empty()
     }
 
-    /// How many loops there are.
     pub fn len(&self) -> usize {
         self.loops.len()
     }
@@ -98,7 +97,7 @@ impl Loops {
         self.of.get(block.index())?.expand()
     }
 
-    /// How many loops the block is in.
+    /// The number of loops that contain the block.
     #[inline]
     pub fn depth_of(&self, block: Block) -> u32 {
         self.loop_of(block).map_or(0, |l| self.depth(l))
@@ -116,19 +115,19 @@ impl Loops {
         self.loop_of(block).is_some_and(|l| self.header(l) == block)
     }
 
-    /// The loop around the loop.
+    /// The enclosing loop.
     #[inline]
     pub fn parent(&self, l: Loop) -> Option<Loop> {
         self.loops[l.index()].parent.expand()
     }
 
-    /// How many loops the loop is in, itself included.
+    /// The nesting depth of the loop; 1 for an outermost loop.
     #[inline]
     pub fn depth(&self, l: Loop) -> u32 {
         self.loops[l.index()].depth
     }
 
-    /// Whether no loop is inside.
+    /// Whether the loop contains no other loop.
     pub fn is_innermost(&self, l: Loop) -> bool {
         self.loops[l.index()].last == l
     }
@@ -145,14 +144,14 @@ impl Loops {
         l <= inner && inner <= self.loops[l.index()].last
     }
 
-    /// The blocks of the loop with all inside it, header first.
+    /// The blocks of the loop, inner loops included, header first.
     pub fn blocks(&self, l: Loop) -> &[Block] {
         let data = &self.loops[l.index()];
         let end = self.loops.get(data.last.index() + 1).map_or(self.blocks.len(), |next| next.start as usize);
         &self.blocks[data.start as usize..end]
     }
 
-    /// The blocks of the loop from which an edge goes back to its header, once for each edge.
+    /// The blocks of the loop with an edge back to its header, once for each edge.
     pub fn latches<'a>(&'a self, cfg: &'a Cfg, l: Loop) -> impl Iterator<Item = Block> + 'a {
         cfg.preds(self.header(l)).iter().copied().filter(move |&p| self.contains(l, p))
     }
@@ -164,7 +163,7 @@ impl Loops {
         })
     }
 
-    /// The block outside through which alone the loop is entered, if it leads nowhere else.
+    /// The only block outside from which the loop is entered, if it has no other successor.
     pub fn preheader(&self, cfg: &Cfg, l: Loop) -> Option<Block> {
         let header = self.header(l);
         let mut outside = cfg.preds(header).iter().copied().filter(|&p| !self.contains(l, p));
@@ -172,7 +171,7 @@ impl Loops {
         (outside.next().is_none() && cfg.succs(before) == [header]).then_some(before)
     }
 
-    /// The edges that enter a cycle beside its header; without them every cycle is a loop.
+    /// The edges that enter a cycle other than through its header; if there are none, every cycle is a loop.
     pub fn irreducible_edges(&self) -> &[(Block, Block)] {
         &self.irreducible
     }
@@ -195,7 +194,7 @@ impl Found {
         Found { header: vec![], parent: vec![], outer: vec![], of: vec![NONE; blocks], work: vec![] }
     }
 
-    /// Finds the loop of a header, if it is one. Headers come in postorder, so loops inside are there already.
+    /// Finds the loop of a header, if it is one. Headers come in postorder, so inner loops are already known.
     fn visit(&mut self, header: Block, cfg: &Cfg, tree: &DomTree) {
         let latches =
             cfg.preds(header).iter().filter(|&&p| tree.is_reachable(p) && tree.dominates(header, p));

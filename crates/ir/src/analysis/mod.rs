@@ -1,7 +1,8 @@
-//! Facts about a function, computed from it and kept beside it.
+//! Facts about a function, computed from it and stored separately.
 //!
-//! Every analysis is a value made by a `compute` function from the function and the analyses that it builds on. None
-//! holds a reference back, none is updated: a change of the function requires dropping invalid analyses and computing them again.
+//! Every analysis is a value made by a `compute` function from the function and the analyses that it builds
+//! on. None refers back to the function and none is updated: after a change, drop the invalid ones and
+//! compute them again.
 //!
 //! ```text
 //! Func ─┬─> Cfg ─┬─> Rpo ─────┬─> Loops
@@ -16,14 +17,14 @@
 //! | `cfg` | predecessors and successors of a block | linear |
 //! | `rpo` | reachability, an order in which definitions come before uses | linear |
 //! | `domtree` | does this dominate that | almost linear, then constant for each query |
-//! | `frontier` | places of φ for a set of definitions | linear in the part of the graph that is visited |
+//! | `frontier` | where φ are needed for a set of definitions | linear in the part of the graph that is visited |
 //! | `handlers` | the exception handler in force at a place | linear |
 //! | `loops` | the loop of a block | almost linear |
 //! | `liveness` | the values needed after a block | the size of the answer |
 //! | `uses` | the uses of a value | linear |
 //!
-//! All of them accept functions that break the verifier's rules: an edge to a block that is not in the function's order is
-//! left out, a block without terminator has no successors. None recurses.
+//! All of them accept functions that break the verifier's rules: edges to blocks outside the function's
+//! layout are ignored, and a block without a terminator has no successors. None recurses.
 
 mod cfg;
 mod csr;

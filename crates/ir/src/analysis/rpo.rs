@@ -1,7 +1,7 @@
 //! Reverse postorder: an order of the reachable blocks in which a block precedes all blocks that it dominates.
 //!
-//! On a graph without retreating edges it is a topological order. The first target of a terminator is visited last, so
-//! that it comes, if possible, right after its block.
+//! On a graph without retreating edges it is a topological order. The first target of a terminator is visited
+//! last, so that it directly follows its predecessor where possible.
 
 use super::cfg::Cfg;
 use crate::entity::Block;
@@ -53,7 +53,7 @@ impl Rpo {
         &self.order
     }
 
-    /// The position of a block in the order; `None` if it cannot be reached.
+    /// The position of a block in the order; `None` if it is unreachable.
     #[inline]
     pub fn position(&self, block: Block) -> Option<u32> {
         self.number.get(block.index()).copied().filter(|&n| n != UNREACHED)

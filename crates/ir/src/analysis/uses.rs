@@ -1,4 +1,4 @@
-//! Uses of values: a list of operands for each value, made in one sweep.
+//! Uses of values: a list of operands for each value, built in one pass.
 
 use super::csr::Csr;
 use crate::entity::{Inst, Value};
@@ -8,22 +8,21 @@ use cranelift_entity::EntityRef;
 /// An operand of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Use {
-    /// The instruction.
     pub inst: Inst,
-    /// The operand's number, from 0.
+    /// The operand's index, from 0.
     pub index: u32,
 }
 
-/// The uses of all values by the instructions that stand in a function.
+/// Uses of all values by the instructions laid out in a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uses {
     lists: Csr<Use>,
 }
 
 impl Uses {
-    /// The present uses in `func`.
+    /// Collects the uses in `func`.
     pub fn compute(func: &Func) -> Uses {
-        // Most instructions have one operand or two.
+        // Most instructions have one or two operands.
         let mut pairs = Vec::with_capacity(2 * func.inst_count());
         for block in func.blocks() {
             for inst in func.block_insts(block) {
@@ -34,7 +33,7 @@ impl Uses {
         Uses { lists: Csr::from_pairs(func.value_count(), &pairs) }
     }
 
-    /// The operands that are this value, in the order of the function.
+    /// The operands that are this value, in layout order.
     #[inline]
     pub fn of(&self, value: Value) -> &[Use] {
         self.lists.list(value.index())

@@ -1,4 +1,4 @@
-//! Numbers and texts as bytes, both ways.
+//! Numbers and texts as bytes, in both directions.
 
 use super::{BinaryError, Refusal};
 
@@ -41,7 +41,8 @@ impl Sink {
     }
 }
 
-/// The number of a thing in the list of its kind, for [`Source::choice`]. What stands in no list gets a number that is refused.
+/// The index of an item in the list of its kind, for [`Source::choice`]. An item in no list gets a number
+/// that is refused.
 pub(super) fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
     all.iter().position(|item| item == wanted).map_or(u8::MAX, |at| at as u8)
 }
@@ -50,12 +51,12 @@ pub(super) fn position<T: PartialEq>(all: &[T], wanted: &T) -> u8 {
 pub(super) struct Source<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where the part that was read last begins.
+    /// Where the most recently read part begins.
     last: usize,
 }
 
 impl<'a> Source<'a> {
-    /// The bytes of a range, with their places in the whole.
+    /// The bytes of a range; offsets count in the whole.
     pub(super) fn within(bytes: &'a [u8], range: std::ops::Range<usize>) -> Self {
         Source { bytes: &bytes[..range.end], at: range.start, last: range.start }
     }
@@ -69,7 +70,7 @@ impl<'a> Source<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// Nothing is left.
+    /// Refuses bytes after the end.
     pub(super) fn finish(&self) -> Result<(), BinaryError> {
         match self.is_empty() {
             true => Ok(()),
@@ -77,7 +78,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An error at the part that was read last.
+    /// An error at the most recently read part.
     pub(super) fn refuse<T>(&self, refusal: Refusal) -> Result<T, BinaryError> {
         Err(BinaryError { offset: self.last, refusal })
     }
@@ -100,7 +101,7 @@ impl<'a> Source<'a> {
         loop {
             let byte = self.next()?;
             let group = u128::from(byte & 0x7f);
-            // The last group of 128 bits has two of them.
+            // The last group holds only two of the 128 bits.
             if shift > 126 || (shift == 126 && group > 3) {
                 return self.refuse(Refusal::Number);
             }
@@ -136,7 +137,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// How many parts follow. Each takes a byte at least, so there are no more than bytes remain.
+    /// The number of parts that follow. Each takes at least one byte, so it cannot exceed the bytes that
+    /// remain.
     pub(super) fn count(&mut self) -> Result<usize, BinaryError> {
         let count = self.number()?;
         if count > (self.bytes.len() - self.at) as u64 {
@@ -152,7 +154,7 @@ impl<'a> Source<'a> {
         Ok(block)
     }
 
-    /// A number below `count`, which says which of several things is meant.
+    /// A number below `count` that selects one of several alternatives.
     pub(super) fn index(&mut self, what: &'static str, count: usize) -> Result<usize, BinaryError> {
         let number = self.number()?;
         if number >= count as u64 {
@@ -161,7 +163,7 @@ impl<'a> Source<'a> {
         Ok(number as usize)
     }
 
-    /// A thing of a list of kinds, by its position.
+    /// An item of a list of kinds, by its position.
     pub(super) fn choice<T: Copy>(&mut self, what: &'static str, all: &[T]) -> Result<T, BinaryError> {
         let tag = self.byte()?;
         match all.get(usize::from(tag)) {

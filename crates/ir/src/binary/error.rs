@@ -5,72 +5,57 @@ use crate::module::{Module, ModuleError};
 use crate::verify::{ModuleViolations, point_into_printout};
 use std::fmt;
 
-/// Bytes that are no module.
+/// Bytes that are not a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BinaryError {
-    /// The byte at which reading stopped, or where the guilty part begins.
+    /// The byte at which reading stopped, or where the faulty part begins.
     pub offset: usize,
-    /// The refusal.
     pub refusal: Refusal,
 }
 
-/// The reason why bytes are refused.
+/// Why bytes are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// They do not begin as a module does.
     Magic,
-    /// They are of another version.
+    /// They have another version.
     Version {
-        /// The version that they name.
         found: u16,
-        /// The version that can be read.
+        /// The version that this reader accepts.
         known: u16,
     },
-    /// Flags are set that have no meaning.
+    /// Undefined flags are set.
     Flags,
-    /// The checksum is another: they were damaged.
+    /// The checksum does not match: the bytes were damaged.
     Checksum,
     /// They end too early.
     Truncated,
-    /// Something follows the end.
+    /// Bytes follow the end.
     Trailing,
-    /// A number does not fit where it stands.
+    /// A number is out of range for its field.
     Number,
     /// A count is larger than what the remaining bytes can hold, or than what is allowed.
-    Count {
-        /// The count.
-        count: u64,
-    },
+    Count { count: u64 },
     /// A text is not UTF-8.
     Utf8,
-    /// A part begins with a byte that means nothing.
+    /// A part begins with an undefined tag.
     Tag {
         /// The kind of part.
         what: &'static str,
         /// The byte.
         tag: u8,
     },
-    /// A reference names something that is not there.
-    Reference {
-        /// The kind of thing.
-        what: &'static str,
-        /// Its number.
-        number: u64,
-    },
-    /// A name means nothing here.
-    Name {
-        /// The kind of thing.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
+    /// A reference to something that does not exist.
+    Reference { what: &'static str, number: u64 },
+    /// An unknown name.
+    Name { what: &'static str, name: String },
     /// Literals nest too deep.
     TooDeep,
     /// A type cannot be made; the sentence says why.
     Type(String),
     /// The type of this name is declared differently.
     Redeclared(String),
-    /// A function or global stands twice, or lacks its function object.
+    /// A function or global occurs twice, or lacks its function object.
     Module(ModuleError),
     /// The module breaks rules of the verifier.
     Malformed {
@@ -111,7 +96,7 @@ impl fmt::Display for BinaryError {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Magic => f.write_str("this is no module"),
+            Refusal::Magic => f.write_str("this is not a module"),
             Refusal::Version { found, known } => {
                 write!(f, "the module is of version {found}, but only version {known} can be read")
             }
@@ -128,8 +113,8 @@ impl fmt::Display for Refusal {
             Refusal::TooDeep => f.write_str("literals nest too deep"),
             Refusal::Type(message) => f.write_str(message),
             Refusal::Redeclared(name) => write!(f, "`{name}` is already declared differently"),
-            Refusal::Module(ModuleError::DuplicateMethod(_)) => f.write_str("a method stands twice"),
-            Refusal::Module(ModuleError::DuplicateGlobal(_)) => f.write_str("a global stands twice"),
+            Refusal::Module(ModuleError::DuplicateMethod(_)) => f.write_str("a method is listed twice"),
+            Refusal::Module(ModuleError::DuplicateGlobal(_)) => f.write_str("a global is listed twice"),
             Refusal::Module(ModuleError::NoFunctionObject) => {
                 f.write_str("a high function lacks its argument 0")
             }

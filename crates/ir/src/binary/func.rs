@@ -36,7 +36,8 @@ const ADDRESS_OF_BOX: u8 = 14;
 const ADDRESS_OF_GLOBAL: u8 = 15;
 const ADDRESS_OF_MODULE: u8 = 16;
 
-/// The number of an entity that is not in the function, which a verified one does not refer to: a reader refuses it.
+/// The number of an entity outside the function, which a verified function does not refer to: readers refuse
+/// it.
 const NOWHERE: u64 = u64::MAX;
 
 /// Numbers items in the order of their first use.
@@ -58,7 +59,7 @@ impl<T: Copy + Eq + Hash> Numbering<T> {
         });
     }
 
-    /// The number of an item. Everything that is written was added before.
+    /// The number of an item. Every item written was added before.
     fn of(&self, item: T) -> u64 {
         self.numbers.get(&item).copied().unwrap_or(NOWHERE)
     }
@@ -70,7 +71,7 @@ struct Used {
     foreigns: Numbering<Foreign>,
     slots: Numbering<Slot>,
     metas: Numbering<Meta>,
-    /// Ascending, so the fields of a constant come before it.
+    /// In ascending order, so the fields of a constant come before it.
     consts: Vec<Value>,
     values: SecondaryMap<Value, u64>,
     blocks: SecondaryMap<Block, u64>,
@@ -145,7 +146,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, func: &Func) {
     let first = func.params().len() as u64;
     for &value in &used.consts {
         if let Some(constant) = func.as_const(value) {
-            // The number of a field that is no constant wraps, or is too large: a reader refuses it.
+            // The number of a field that is not a constant wraps or is too large: readers refuse it.
             write_const(names, out, constant, &|part| Some(used.values[part].wrapping_sub(first)));
         }
     }

@@ -1,4 +1,5 @@
-//! Hints of functions as bytes, both ways: branch weights, inlining hints of calls and functions, notes about loops.
+//! Hints of functions as bytes, in both directions: branch weights, inlining hints of calls and functions,
+//! loop notes.
 //!
 //! Instructions and blocks are numbered in order. A hint on an operation that does not take it is refused.
 
@@ -32,7 +33,7 @@ pub(super) fn inlining(source: &mut Source<'_>) -> Result<Option<Inlining>, Bina
     })
 }
 
-/// `number_of` gives the number of a note.
+/// `number_of` returns the number of a note.
 pub(super) fn write(out: &mut Sink, func: &Func, number_of: &dyn Fn(Meta) -> u64) {
     let insts = || func.blocks().flat_map(|b| func.block_insts(b)).enumerate();
     let weights: Vec<_> = insts().filter_map(|(n, inst)| Some((n, func.branch_weights(inst)?))).collect();

@@ -15,32 +15,34 @@
 //! inst      = operation result-types operands blocks line
 //! ```
 //!
-//! With flag 1 the file has a list of types that data outside the module refers to by their place in it; without, the list is empty.
+//! With flag 1 the file has a list of types that data outside the module refers to by index; without it, the
+//! list is empty.
 //!
-//! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over all that follows
-//! it. Nothing is stored by an id of this process: strings by their text, types by their structure, declarations and
-//! operations by their names. A value of a function is a number: first its arguments, then its constants, then the results of
-//! its instructions in order. Unlinked instructions and unused entities are not written, so writing a read file gives the
-//! same bytes, and so does writing one module twice.
+//! Numbers are unsigned LEB128 (signed ones zigzag), fixed fields little-endian. The checksum is FNV-1a over
+//! all bytes after it. Nothing is stored by an id of this process: strings by their text, types by their
+//! structure, declarations and operations by their names. A value of a function is a number: first its
+//! arguments, then its constants, then the results of its instructions in order. Unlinked instructions and
+//! unused entities are not written, so rewriting a module that was read yields the same bytes, as does
+//! writing one module twice.
 //!
-//! Kept: everything in the text form, and source lines. Not kept: places in a text.
+//! Kept: everything in the text form, and source lines. Not kept: positions in a text.
 //!
-//! **On demand.** [`Stored`] reads declared types and global variables, and a function, with the strings and types that it names, when it is
-//! requested. [`read`] reads everything.
+//! **On demand.** [`Stored`] reads declared types and global variables when opened, and a function, with the
+//! strings and types that it names, on request. [`read`] reads everything.
 //!
 //! **Reading trusts nothing.** A count is compared with the bytes that remain before anything is allocated for it, ids are
 //! compared with what was read, types are made by the functions that check them, and the finished module is verified.
-//! Types that are declared already must be declared in the same way.
+//! Types that are already declared must be declared identically.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `bytes` | numbers and texts, both ways |
-//! | `sections` | the directory, and lists, both ways |
-//! | `stored` | a file whose parts are read when they are needed |
-//! | `tables` | strings, declarations, types, both ways |
-//! | `ops` | operations, both ways |
-//! | `func` | functions, both ways |
-//! | `hints` | their hints, both ways |
+//! | `bytes` | numbers and texts, in both directions |
+//! | `sections` | the directory, and lists, in both directions |
+//! | `stored` | a file whose parts are read on demand |
+//! | `tables` | strings, declarations, types, in both directions |
+//! | `ops` | operations, in both directions |
+//! | `func` | functions, in both directions |
+//! | `hints` | their hints, in both directions |
 //! | `error` | errors of reading |
 
 mod bytes;
@@ -66,22 +68,23 @@ use std::sync::Arc;
 use tables::{Names, Tables};
 
 const MAGIC: [u8; 4] = *b"BRLG";
-/// The version of the form; a reader takes its own only.
+/// The version of the form; a reader accepts only its own.
 const VERSION: u16 = 7;
 /// Magic, version, flags, checksum.
 const HEADER: usize = 16;
-/// How deep literals may nest, like types.
+/// Maximum nesting of literals, the same as for types.
 const MAX_LITERAL_DEPTH: usize = crate::types::MAX_DEPTH as usize;
 
-/// The flag that says that a list of types follows.
+/// The flag for a list of types at the end.
 const WITH_TYPES: u16 = 1;
 
-/// A verified module as bytes. (Of one that is not verified the bytes may be refused by [`read`].)
+/// Encodes a verified module. The bytes of an unverified module may be refused by [`read`].
 pub fn write(module: &Module) -> Vec<u8> {
     write_all(module, None)
 }
 
-/// A verified module, and types of its context that something beside it refers to: [`read_with_types`] gives them in the same order.
+/// Encodes a verified module and the types of its context that data beside it refers to: [`read_with_types`]
+/// returns them in the same order.
 pub fn write_with_types(module: &Module, types: &[Type]) -> Vec<u8> {
     write_all(module, Some(types))
 }
@@ -117,12 +120,12 @@ fn write_all(module: &Module, types: Option<&[Type]>) -> Vec<u8> {
     out
 }
 
-/// The module that bytes describe, with the names and types of `cx`.
+/// Decodes a module, with the names and types of `cx`.
 pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
     read_all(bytes, cx, 0).map(|(module, _)| module)
 }
 
-/// The module and the types that [`write_with_types`] wrote, with the names and types of `cx`.
+/// Decodes what [`write_with_types`] wrote, with the names and types of `cx`.
 pub fn read_with_types(bytes: &[u8], cx: Arc<Context>) -> Result<(Module, Vec<Type>), BinaryError> {
     read_all(bytes, cx, WITH_TYPES)
 }
@@ -142,7 +145,7 @@ fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<T
     };
     let (module, listed) = loop {
         match whole() {
-            // The names of the types may mean others in the scope of the context.
+            // In the context's scope the types' names may refer to other types.
             Err(BinaryError { refusal: Refusal::Redeclared(name), .. }) if cx.names.redeclare(&name) => {}
             read => break read?,
         }
@@ -183,7 +186,7 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
-// A literal is written before its parts: an aggregate says how many follow.
+// A literal is written before its parts: an aggregate states their number.
 
 fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
     let mut work = vec![literal];
@@ -211,8 +214,8 @@ fn write_literal(names: &mut Names<'_>, out: &mut Sink, literal: &Literal) {
     }
 }
 
-/// An aggregate or an array, which has dimensions, whose parts are not all there yet: its type, the dimensions, how many parts it has in all,
-/// and those that there are.
+/// An aggregate, or an array with its dimensions, whose parts are not all read yet: its type, the dimensions,
+/// the total number of parts, and the parts read so far.
 type OpenLiteral = (Type, Option<Vec<usize>>, usize, Vec<Literal>);
 
 fn read_literal(tables: Tables<'_>, source: &mut Source<'_>) -> Result<Literal, BinaryError> {

@@ -1,5 +1,5 @@
-//! Operations as bytes, both ways: one tag each, then the operation's data. Intrinsics, builtins and entry points of
-//! the run time are written by name, so that their tables may change.
+//! Operations as bytes, in both directions: one tag each, then the operation's data. Intrinsics, builtins and
+//! entry points of the run time are written by name, so that their tables may change.
 //!
 //! Callees, C functions, slots and notes are numbers in the function's own lists.
 
@@ -31,7 +31,7 @@ pub(super) struct Counts {
     pub(super) metas: usize,
 }
 
-/// Operations without anything beside their operands; the position is the tag.
+/// Operations with no data besides their operands; the position is the tag.
 const PLAIN: [Op; 26] = [
     Op::Phi,
     Op::Copy,
@@ -199,7 +199,7 @@ pub(super) fn write(names: &mut Names<'_>, out: &mut Sink, op: Op, numbers: &Num
         Op::Splat(lanes) => out.bytes.extend([SPLAT, position(&Lanes::ALL, &lanes)]),
         Op::ExtractLane(lanes, n) => out.bytes.extend([EXTRACT_LANE, position(&Lanes::ALL, &lanes), n]),
         Op::InsertLane(lanes, n) => out.bytes.extend([INSERT_LANE, position(&Lanes::ALL, &lanes), n]),
-        // The plain ones were written above; of bounds checks the one that is on is left.
+        // The plain ones were written above; the only bounds check left is the one that is on.
         Op::BoundsCheck(_)
         | Op::Phi
         | Op::Copy

@@ -5,7 +5,7 @@
 //!   list        count, where each item ends: 32 bits each  the items follow, without gaps
 //! ```
 //!
-//! So a reader finds an item without reading those in front of it. Ends are counted from the first item.
+//! So a reader finds an item without reading the items before it. Ends count from the first item.
 //!
 //! A file of 4 GiB or more has lengths that do not fit; the reader refuses it.
 
@@ -36,13 +36,13 @@ fn word(bytes: &[u8], at: usize) -> Result<usize, BinaryError> {
     }
 }
 
-/// Writes the sections behind a header.
+/// Writes the sections after a header.
 pub(super) fn write(out: &mut Vec<u8>, sections: [Vec<u8>; SECTIONS]) {
     sections.iter().for_each(|section| out.extend(fitting(section.len())));
     sections.iter().for_each(|section| out.extend(section));
 }
 
-/// Where each section lies.
+/// The location of each section.
 #[derive(Debug)]
 pub(super) struct Directory {
     ends: [usize; SECTIONS],
@@ -73,12 +73,11 @@ impl Directory {
         start..self.ends[section]
     }
 
-    /// A section that is read from its beginning to its end.
+    /// A section that is read from beginning to end.
     pub(super) fn source<'a>(&self, bytes: &'a [u8], section: usize) -> Source<'a> {
         Source::within(bytes, self.range(section))
     }
 
-    /// A section that is a list.
     pub(super) fn list(&self, bytes: &[u8], section: usize) -> Result<List, BinaryError> {
         List::read(bytes, self.range(section))
     }
@@ -112,7 +111,7 @@ impl ListSink {
 /// Items being read.
 #[derive(Debug)]
 pub(super) struct List {
-    /// Where the end of the first item stands.
+    /// Offset of the first entry of the table of ends.
     ends: usize,
     count: usize,
     end: usize,
@@ -144,7 +143,7 @@ impl List {
         self.ends + WORD * self.count
     }
 
-    /// Where the item with a number lies, of the bytes that the list was read from. The number is below the count.
+    /// The byte range of an item, in the bytes that the list was read from. The number is below the count.
     fn range(&self, bytes: &[u8], number: usize) -> Result<Range<usize>, BinaryError> {
         let at = self.ends + WORD * number;
         let start = if number == 0 { 0 } else { word(bytes, at - WORD)? };

@@ -1,4 +1,4 @@
-//! A module in its binary form, whose functions are read when they are requested.
+//! A module in its binary form whose functions are read on request.
 //!
 //! ```text
 //!   open ──► directory, declared types, global variables          cost: their number
@@ -6,10 +6,11 @@
 //!   module ──► everything, verified                               cost: the file
 //! ```
 //!
-//! Strings are interned once and types are made once. Threads may read at the same time; two that read the same string or type
-//! make the same one.
+//! Strings are interned once and types are made once. Threads may read concurrently; two that read the same
+//! string or type obtain the same one.
 //!
-//! Not done: bodies of single functions. Passes and verifier look at callees, so a module has all of its functions or none.
+//! Not done: bodies of single functions. Passes and verifier look at callees, so a module has either all of
+//! its functions or none.
 
 use super::sections::{Directory, FUNCTIONS, GLOBALS, LISTED, List};
 use super::tables::{Interned, Tables};
@@ -34,8 +35,9 @@ pub struct Stored<B> {
 }
 
 impl<B: AsRef<[u8]>> Stored<B> {
-    /// Opens what [`write_with_types`](super::write_with_types) gave, with the names and types of a context. The checksum is not compared: the
-    /// bytes have to be those that were written, as far as damage is to be noticed that makes other sense.
+    /// Opens what [`write_with_types`](super::write_with_types) returned, with the names and types of a
+    /// context. The checksum is not verified: the bytes must be those that were written, since damage that
+    /// still decodes goes unnoticed.
     ///
     /// # Errors
     /// The header, a declared type or a global variable is malformed; types are declared differently already.
@@ -49,7 +51,7 @@ impl<B: AsRef<[u8]>> Stored<B> {
         Stored::after_header(bytes, cx)
     }
 
-    /// As [`Stored::open`], when the header was looked at.
+    /// Like [`Stored::open`], after the header was checked.
     pub(super) fn after_header(bytes: B, cx: Arc<Context>) -> Result<Stored<B>, BinaryError> {
         let all = bytes.as_ref();
         let directory = Directory::read(all)?;
@@ -86,12 +88,12 @@ impl<B: AsRef<[u8]>> Stored<B> {
         &self.program
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     pub fn func_count(&self) -> usize {
         self.functions.count()
     }
 
-    /// A function without its body: name, level, signature. Nothing if there is no function with this number.
+    /// A function without its body: name, level, signature. `None` if there is no function with this number.
     ///
     /// # Errors
     /// It is malformed.
@@ -110,13 +112,13 @@ impl<B: AsRef<[u8]>> Stored<B> {
     /// One is malformed.
     pub fn listed(&self) -> Result<Vec<Type>, BinaryError> {
         let mut source = self.directory.source(self.bytes.as_ref(), LISTED);
-        // Code names types with the variables of a `where` in them, too.
+        // Code may also name types containing the variables of a `where`.
         let types = self.tables().parts(&mut source)?;
         source.finish()?;
         Ok(types)
     }
 
-    /// The module, read to its end and verified.
+    /// The module, read completely and verified.
     ///
     /// # Errors
     /// Some part of it is malformed, or it does not verify.

@@ -1,9 +1,9 @@
-//! Strings, declarations and types, which the rest refers to by number.
+//! Strings, declarations and types, which the other sections refer to by number.
 //!
 //! Declarations come first, in the order in which they were made, because printing keeps that order; each says its number.
-//! A type is made of types with lower numbers. Definitions have a list of their own, in the order in which they are made: that of a supertype
-//! comes first, and those of members without fields come before that of a type which names a union of them, because the normal form of unions
-//! depends on which members have a single value.
+//! A type is made of types with lower numbers. Definitions have their own list, in the order in which they
+//! are made: a supertype's definition comes first, and singleton members are defined before a type that names
+//! a union of them, because the normal form of a union depends on which members have a single value.
 //!
 //! **Reading.** Declarations and definitions are read first. A string or type is read when it is first named, with those that it is made of, and
 //! kept; so a reader of one function reads what that function names.
@@ -48,7 +48,8 @@ const STRUCT: u8 = 2;
 const MUTABLE_STRUCT: u8 = 3;
 const OPAQUE: u8 = 4;
 
-/// Unions in supertypes of singletons in unions, and so on: rare in programs, but they must not exhaust the stack.
+/// Bounds the chain of supertypes of singletons in unions, and so on: long ones are rare, but must not
+/// exhaust the stack.
 const MAX_NESTING: usize = 32;
 
 const REPRS: [PrimitiveRepr; 6] = [
@@ -62,7 +63,7 @@ const REPRS: [PrimitiveRepr; 6] = [
 
 // ----- writing -----
 
-/// The tables of a file being written: numbers are given in the order in which things are first named.
+/// The tables of a file being written: numbers are assigned in order of first use.
 pub(super) struct Names<'a> {
     cx: &'a Context,
     strings: ListSink,
@@ -74,7 +75,7 @@ pub(super) struct Names<'a> {
     /// Declarations whose definition may still have to be written.
     undefined: Vec<Decl>,
     defined: FxHashSet<Decl>,
-    /// How many definitions are being written for the sake of unions, one inside the other.
+    /// The nesting depth of definitions being written for unions.
     nesting: usize,
 }
 
@@ -244,7 +245,7 @@ impl<'a> Names<'a> {
                 entry.number(body);
             }
         }
-        // A definition that was needed on the way may name the type itself.
+        // A definition written in between may have named the type itself.
         if let Some(&number) = self.types.get(&ty) {
             return number;
         }
@@ -272,7 +273,7 @@ impl<'a> Names<'a> {
         number
     }
 
-    /// A supertype has to be defined before what is below it.
+    /// Defines a declaration after its supertypes.
     fn define_with_supertypes(&mut self, decl: Decl) {
         let mut chain = Vec::new();
         let mut at = Some(decl);
@@ -286,7 +287,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The normal form of a union has types of one value first, so those among its members are defined before it.
+    /// The normal form of a union puts singletons first, so those among its members are defined before it.
     fn define_singletons(&mut self, members: &[Type]) {
         if self.nesting == MAX_NESTING {
             return;
@@ -333,7 +334,8 @@ impl<'a> Names<'a> {
 
 // ----- reading -----
 
-/// How deep types may be nested that are read when they are needed: every constructor of a type is one of its levels, or the union around one.
+/// Maximum nesting of types read on demand: every constructor of a type is one level, as is the union around
+/// one.
 const MAX_NESTED: u16 = 2 * MAX_DEPTH;
 
 /// A type of a file, and whether a parameter of a declaration occurs in it.
@@ -343,7 +345,7 @@ struct Entry {
     is_open: bool,
 }
 
-/// The strings and types of a file that were read so far.
+/// The strings and types of a file read so far.
 #[derive(Debug)]
 pub(super) struct Interned {
     strings: List,
@@ -407,7 +409,7 @@ impl<'a> Tables<'a> {
         Tables { bytes, cx, interned }
     }
 
-    /// Reads all that was not read yet, so that nothing is accepted that means nothing.
+    /// Reads everything not yet read, so that no meaningless part is accepted.
     pub(super) fn read_all(self) -> Result<(), BinaryError> {
         (0..self.interned.names.len()).try_for_each(|number| self.name_at(number).map(drop))?;
         (0..self.interned.types.len()).try_for_each(|number| self.entry(number, 0).map(drop))
@@ -430,7 +432,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The type with a number, which is made of types with lower ones. `nested` counts how many types are being read for the sake of each other.
+    /// The type with a number, which is made of types with lower numbers. `nested` is the depth of this
+    /// recursion.
     fn entry(self, number: usize, nested: u16) -> Result<Entry, BinaryError> {
         let place = &self.interned.types[number];
         if let Some(&entry) = place.get() {
@@ -481,23 +484,22 @@ impl<'a> Tables<'a> {
         self.name_at(self.string(source)?)
     }
 
-    /// A type of a value: parameters of declarations stand for none.
+    /// The type of a value, in which parameters of declarations are not allowed.
     pub(super) fn ty(self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
         let number = source.index("type", self.interned.types.len())?;
         match self.entry(number, 0)? {
             Entry { is_open: true, .. } => {
-                source.refuse(Refusal::Type("a type parameter stands outside of a declaration".into()))
+                source.refuse(Refusal::Type("a type parameter is outside a declaration".into()))
             }
             Entry { ty, .. } => Ok(ty),
         }
     }
 
-    /// A type as a constant.
     pub(super) fn type_constant(self, source: &mut Source<'_>) -> Result<Const, BinaryError> {
         Ok(self.cx.types.type_constant(self.ty(source)?))
     }
 
-    /// A type inside of another one, of a declaration, or of what says how variables are bound.
+    /// A type inside another type, a declaration, or the bindings of variables.
     pub(super) fn part(self, source: &mut Source<'_>) -> Result<Type, BinaryError> {
         self.parts_of_any().part(source)
     }
@@ -506,13 +508,13 @@ impl<'a> Tables<'a> {
         self.parts_of_any().parts(source)
     }
 
-    /// A name and what it says.
+    /// A name and its text.
     pub(super) fn named(self, source: &mut Source<'_>) -> Result<(Name, &'a str), BinaryError> {
         let number = self.string(source)?;
         Ok((self.name_at(number)?, self.text_at(number)?))
     }
 
-    /// A name that can be written: control characters cannot, except in symbols and strings.
+    /// A name that can be printed: control characters are allowed only in symbols and strings.
     pub(super) fn written(self, source: &mut Source<'_>) -> Result<Name, BinaryError> {
         let (name, text) = self.named(source)?;
         if text.chars().any(char::is_control) {
@@ -574,10 +576,10 @@ impl<'a> Tables<'a> {
 /// The types that another one, or a definition, is made of.
 struct Parts<'a> {
     tables: Tables<'a>,
-    /// Their numbers are below this one.
+    /// Their numbers must be below this one.
     below: usize,
     nested: u16,
-    /// Whether one of those that were read is open.
+    /// Whether any part read so far is open.
     is_open: Cell<bool>,
 }
 

@@ -229,7 +229,8 @@ fn uses_of_what_was_removed_are_refused() {
     assert!(matches!(block, Refusal::Reference { what: "block", .. }), "{block:?}");
 }
 
-/// 10,000 damaged files whose checksum agrees: refused at a place inside the file, or a module that verifies.
+/// 10,000 damaged files with matching checksums: each is refused at an offset inside the file, or yields a
+/// module that verifies.
 #[test]
 fn damage_is_refused() {
     let cx = Context::new();
@@ -302,7 +303,7 @@ fn modules_that_text_cannot_express_are_refused() {
         let param = module.cx.types.vector(module.cx.types.param(0)).unwrap();
         module.add_func(func(module, "f", param)).unwrap();
     });
-    assert_eq!(open, "a type parameter stands outside of a declaration");
+    assert_eq!(open, "a type parameter is outside a declaration");
     let elsewhere = again(&|module| {
         let mut func = named(module, "f");
         let place = func.constant(Const::Module(module.cx.names.intern("Elsewhere")));
@@ -345,7 +346,7 @@ fn types_beside_a_module_come_back_in_their_order() {
     let bytes = super::write_with_types(&module, &types);
     let (_, read) = super::read_with_types(&bytes, module.cx.clone()).unwrap();
     assert_eq!(read, types);
-    // Neither form is taken for the other.
+    // Neither form is mistaken for the other.
     assert_eq!(super::read(&bytes, Context::new()).unwrap_err().refusal, Refusal::Flags);
     let plain = super::write(&module);
     assert_eq!(super::read_with_types(&plain, Context::new()).unwrap_err().refusal, Refusal::Flags);
@@ -396,7 +397,7 @@ fn a_stored_module_refuses_a_part_when_it_is_read() {
 
 #[test]
 fn types_that_would_exhaust_the_stack_are_refused() {
-    // Each type is a tuple of the one before; the last one is read first.
+    // Each type is a tuple of the previous one; the last one is read first.
     let cx = Context::new();
     let mut ty = Type::INT64;
     let mut types = vec![ty];
@@ -407,7 +408,7 @@ fn types_that_would_exhaust_the_stack_are_refused() {
     let bytes = write_with_types(&Module::new(cx.clone()), &[ty]);
     let listed = Stored::open(&bytes, Context::new()).unwrap().listed().unwrap();
     assert_eq!(listed.len(), 1);
-    // A hundred thousand, written by hand: a tuple of one type, the one in front.
+    // A hundred thousand types, written by hand: each is a tuple of the previous one.
     let mut entries = ListSink::default();
     entries.push(&[4]);
     for number in 0..100_000u64 {

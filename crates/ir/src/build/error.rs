@@ -6,7 +6,7 @@ use crate::entity::{Block, Slot, Value};
 use cranelift_entity::EntityRef;
 use std::fmt;
 
-/// Why a function cannot be built this way.
+/// Why the builder refused a request.
 #[derive(Clone, Debug)]
 pub enum BuildError {
     /// The current block has ended; switch to another one first.
@@ -17,18 +17,19 @@ pub enum BuildError {
     EntryTarget,
     /// The block is sealed, so there cannot be a further jump to it.
     Sealed(Block),
-    /// The block is jumped to with other handlers in force than it was before, or than its variables were assigned with.
+    /// The block is a jump target with other handlers in force than before, or than when its variables were
+    /// assigned.
     Protected(Block),
-    /// The id is of no part of this function: it comes from another one.
+    /// The id belongs to another function.
     Foreign {
-        /// The id.
+        /// The refused id.
         id: ForeignId,
-        /// The function that is built, by its name.
+        /// The name of the function under construction.
         function: String,
-        /// How many parts of this kind it has so far.
+        /// The number of parts of this kind so far.
         count: usize,
     },
-    /// The function has no argument of this number.
+    /// The function has no argument with this number.
     NoParam(usize),
     /// The variable is read where no assignment can have happened before.
     NeverAssigned(Variable),
@@ -36,12 +37,12 @@ pub enum BuildError {
     VariableType {
         /// The variable.
         variable: Variable,
-        /// A sentence that names both types.
+        /// A sentence naming both types.
         message: String,
     },
     /// A type that the statement needs cannot be made.
     Type(String),
-    /// The integer does not fit into the type, or the type is no integer type.
+    /// The integer does not fit the type, or the type is not an integer type.
     Constant {
         /// The integer.
         value: i128,
@@ -50,20 +51,20 @@ pub enum BuildError {
     },
     /// The operation has no result type that follows from its operands; use a method that takes it.
     NeedsResultType(&'static str),
-    /// Inlining is requested of a value that no call of a function gives, or of a function of low IR.
+    /// An inlining hint for a value that is not the result of a function call, or for a function of low IR.
     NeverInlined(Option<Value>),
-    /// No method takes these operands.
+    /// No method accepts these operands.
     NoMethod {
-        /// The call in text.
+        /// The call as text.
         call: String,
-        /// The methods that there are.
+        /// The existing methods.
         candidates: Vec<String>,
     },
     /// The statement breaks a rule of the verifier.
     Rule {
-        /// The rule's name.
+        /// The rule's code.
         code: &'static str,
-        /// The message.
+        /// The verifier's message.
         message: String,
     },
     /// The finished function breaks rules of the verifier.
@@ -75,7 +76,7 @@ pub enum BuildError {
     },
 }
 
-/// An id that was given to the builder of another function than the one that made it.
+/// An id passed to the builder of a function other than the one it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForeignId {
     /// A value.
@@ -89,7 +90,7 @@ pub enum ForeignId {
 }
 
 impl ForeignId {
-    /// The kind of part that it names.
+    /// The kind of part it names.
     fn kind(self) -> &'static str {
         match self {
             ForeignId::Value(_) => "value",
@@ -99,7 +100,7 @@ impl ForeignId {
         }
     }
 
-    /// The id of this kind with that number.
+    /// An id of this kind with the given number.
     fn numbered(self, number: usize) -> ForeignId {
         match self {
             ForeignId::Value(_) => ForeignId::Value(Value::new(number)),
@@ -138,7 +139,7 @@ impl fmt::Display for BuildError {
             ),
             BuildError::Foreign { id, function, count } => {
                 let kind = id.kind();
-                write!(f, "{id} is no {kind} of `{function}`, which has ")?;
+                write!(f, "{id} is not a {kind} of `{function}`, which has ")?;
                 match count.checked_sub(1) {
                     None => write!(f, "none: it was made for another function"),
                     Some(last) => {
@@ -154,7 +155,7 @@ impl fmt::Display for BuildError {
             BuildError::NoParam(n) => write!(f, "the function has no argument number {n}"),
             BuildError::NeverAssigned(variable) => write!(f, "{variable} is read before any assignment"),
             BuildError::VariableType { message, .. } | BuildError::Type(message) => f.write_str(message),
-            BuildError::Constant { value, ty } => write!(f, "{value} is no value of type `{ty}`"),
+            BuildError::Constant { value, ty } => write!(f, "{value} is not a value of type `{ty}`"),
             BuildError::NeedsResultType(name) => {
                 write!(f, "the result type of `{name}` does not follow from its operands and must be given")
             }

@@ -1,4 +1,4 @@
-//! Hints about inlining, where a front end knows better than the cost model.
+//! Hints about inlining, for front ends with better information than the cost model's.
 //!
 //! ```
 //! use brolga_ir::{Context, Type, build::{BuildError, Builder}, hints::Inlining, text::show_func};
@@ -25,7 +25,7 @@ use crate::hints::Inlining;
 use crate::op::Level;
 
 impl Builder<'_> {
-    /// Says whether the body of this function takes the place of calls of it that say nothing themselves.
+    /// Sets whether the body of this function replaces calls of it that have no hint of their own.
     pub fn set_inlining(&mut self, inlining: Inlining) -> Result<(), BuildError> {
         if self.func.level == Level::Low {
             return Err(BuildError::NeverInlined(None));
@@ -34,7 +34,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Sets whether a body replaces the call that gives this value, against any hint of the callee.
+    /// Sets whether the body of the callee replaces the call that produces this value, overriding the
+    /// callee's hint.
     pub fn set_call_inlining(&mut self, call: Value, inlining: Inlining) -> Result<(), BuildError> {
         let value = self.known(call)?;
         let never = BuildError::NeverInlined(Some(value));

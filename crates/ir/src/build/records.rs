@@ -54,36 +54,37 @@ impl Record {
         }
     }
 
-    /// With one more field.
+    /// Adds a field.
     #[must_use]
     pub fn field(mut self, name: &str, ty: Type) -> Record {
         self.fields.push((name.to_owned(), ty));
         self
     }
 
-    /// Its fields may be set.
+    /// Makes its fields mutable.
     #[must_use]
     pub fn mutable(self) -> Record {
         Record { is_mutable: true, ..self }
     }
 
-    /// Below this abstract type.
+    /// Makes it a subtype of this abstract type.
     #[must_use]
     pub fn below(self, supertype: Type) -> Record {
         Record { supertype, ..self }
     }
 
-    /// The type of a closure: below `Function`. Its methods are made by [`Builder::method_of`], its objects by
-    /// [`Builder::new_object`].
+    /// Makes it the type of a closure, a subtype of `Function`. Its methods are made by
+    /// [`Builder::method_of`], its objects by [`Builder::new_object`].
     #[must_use]
     pub fn closure(self) -> Record {
         Record { is_closure: true, ..self }
     }
 
-    /// Declares it. Declaring it again with the same fields gives the same type.
+    /// Declares the type. Declaring it again with the same fields returns the same type.
     ///
     /// # Errors
-    /// [`BuildError::Type`]: there is another type of this name; two fields have one name; the type above is not abstract.
+    /// [`BuildError::Type`]: another type has this name, two fields have the same name, or the supertype is
+    /// not abstract.
     pub fn declare(&self, cx: &Context) -> Result<Type, BuildError> {
         let types = &cx.types;
         let refused = |error: TypeError| BuildError::Type(error.display(types).to_string());

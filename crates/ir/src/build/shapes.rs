@@ -1,4 +1,5 @@
-//! Conditions, loops and handlers without blocks: each makes its blocks, seals them, and continues behind itself.
+//! Conditions, loops and handlers without explicit blocks: each makes its blocks, seals them, and continues
+//! after itself.
 //!
 //! ```
 //! use brolga_ir::{Context, Type, build::{BuildError, Builder}, intrinsic::Intrinsic};
@@ -43,7 +44,8 @@
 //! assert!(total(&Context::new()).is_ok());
 //! ```
 //!
-//! A body may end its block itself, by [`Builder::ret`] or a jump. If no body reaches its end, nothing can be added behind the shape.
+//! A body may end its block itself, by [`Builder::ret`] or a jump. If no body reaches its end, nothing can be
+//! added after the shape.
 
 use super::{BuildError, Builder};
 use crate::entity::{Block, Value};
@@ -51,7 +53,7 @@ use crate::op::{Level, Op};
 use crate::types::Type;
 
 impl Builder<'_> {
-    /// Does something if the condition is true.
+    /// Runs the body if the condition is true.
     pub fn if_then(
         &mut self,
         cond: Value,
@@ -60,7 +62,7 @@ impl Builder<'_> {
         self.if_else(cond, then, |_| Ok(()))
     }
 
-    /// Does the one or the other.
+    /// Runs one body or the other.
     pub fn if_else(
         &mut self,
         cond: Value,
@@ -96,7 +98,8 @@ impl Builder<'_> {
         self.begin(done)
     }
 
-    /// Runs the body; an exception in it continues with the handler, which gets the exception. Variables have the values there that were assigned last.
+    /// Runs the body; if it throws, control continues in the handler, which receives the exception. In the
+    /// handler, variables have their last assigned values.
     pub fn try_catch(
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<(), BuildError>,
@@ -125,13 +128,13 @@ impl Builder<'_> {
         self.continue_at(done, is_reached)
     }
 
-    /// Continues at a block to which all jumps are known.
+    /// Continues in a block to which all jumps are known.
     fn begin(&mut self, block: Block) -> Result<(), BuildError> {
         self.seal_block(block)?;
         self.switch_to_block(block)
     }
 
-    /// Whether the target is reached from here.
+    /// Jumps to the target unless the block has ended; returns whether it jumped.
     fn goto_unless_ended(&mut self, target: Block) -> Result<bool, BuildError> {
         if self.has_ended() {
             return Ok(false);

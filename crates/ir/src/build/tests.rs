@@ -14,7 +14,7 @@ fn phis(func: &Func) -> usize {
     func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| func.op(i) == Op::Phi).count()
 }
 
-/// A small generator of numbers that are the same in every run.
+/// A small deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -58,8 +58,8 @@ fn wrong_use_is_refused_at_once() {
     let says = |e: BuildError| e.to_string();
     assert!(matches!(b.param(1), Err(BuildError::NoParam(1))));
     assert!(matches!(b.param(usize::MAX), Err(BuildError::NoParam(_))));
-    assert_eq!(says(b.int(Type::INT8, 300).unwrap_err()), "300 is no value of type `Int8`");
-    assert_eq!(says(b.int(Type::STRING, 1).unwrap_err()), "1 is no value of type `String`");
+    assert_eq!(says(b.int(Type::INT8, 300).unwrap_err()), "300 is not a value of type `Int8`");
+    assert_eq!(says(b.int(Type::STRING, 1).unwrap_err()), "1 is not a value of type `String`");
     assert!(
         b.int(Type::INT8, -128).is_ok() && b.int(Type::UINT8, 255).is_ok() && b.int(Type::BOOL, 2).is_err()
     );
@@ -84,24 +84,24 @@ fn wrong_use_is_refused_at_once() {
     let gone = Value::from_u32(999);
     assert_eq!(
         says(b.intrinsic(Intrinsic::NegInt, &[gone]).unwrap_err()),
-        "v999 is no value of `f`, which has 9 values up to v8: it was made for another function"
+        "v999 is not a value of `f`, which has 9 values up to v8: it was made for another function"
     );
     assert_eq!(
         says(b.goto(Block::from_u32(7)).unwrap_err()),
-        "block7 is no block of `f`, which has 1 block up to block0: it was made for another function"
+        "block7 is not a block of `f`, which has 1 block up to block0: it was made for another function"
     );
     let mut other = Builder::high(&cx, "g", &[], Type::INT64);
     let _ = other.declare_var(Type::INT64);
     let variable = other.declare_var(Type::INT64);
     assert_eq!(
         says(b.use_var(variable).unwrap_err()),
-        "var1 is no variable of `f`, which has 1 variable up to var0: it was made for another function"
+        "var1 is not a variable of `f`, which has 1 variable up to var0: it was made for another function"
     );
     let entry = b.current_block();
     assert!(matches!(b.goto(entry), Err(BuildError::EntryTarget)));
     assert_eq!(
         says(b.slot_addr(Slot::from_u32(0)).unwrap_err()),
-        "slot0 is no stack slot of `f`, which has none: it was made for another function"
+        "slot0 is not a stack slot of `f`, which has none: it was made for another function"
     );
     let next = b.create_block();
     b.seal_block(next).unwrap();
@@ -202,8 +202,8 @@ fn long_chains_need_no_deep_stack() {
     assert_eq!(phis(&func), 0);
 }
 
-/// Random programs over a few variables, built with and without early sealing: both verify, and where every path
-/// assigns the values are there.
+/// Random programs over a few variables, built with and without early sealing: both verify, and where every
+/// path assigns a variable, reading it succeeds.
 #[test]
 fn random_programs_are_well_formed() {
     let cx = cx();

@@ -1,8 +1,8 @@
 //! Variables of a front end as values and φ.
 //!
 //! After Braun and others, "Simple and Efficient Construction of Static Single Assignment Form" (2013), without its
-//! recursion: a φ is the variable's value in its block from the moment that it is made, so its operands can be looked up
-//! one after another from a work list, and looking one up may at most add further φ to the list.
+//! recursion: a φ is the variable's value in its block from the moment that it is made, so its operands can
+//! be looked up one after another from a work list, and each look-up adds at most further φ to the list.
 //!
 //! ```text
 //! value(x, block):   assigned in block            that value
@@ -12,7 +12,8 @@
 //!                    none                         no value: the path has no assignment
 //! ```
 //!
-//! **Handlers.** An exception may leave a protected block behind any statement, so a variable of a handler is no φ of values at ends of blocks:
+//! **Handlers.** An exception may leave a protected block after any statement, so a variable read by a
+//! handler cannot be a φ of values at block ends:
 //!
 //! ```text
 //!   x = 1                     ϒ 1 ────────────┐  added when it is known that the handler reads x
@@ -20,11 +21,12 @@
 //!          └► handler         x = 2: ϒ 2 ─────┘  added at each assignment between enter and leave, for each handler in force
 //! ```
 //!
-//! Which handlers are in force is known where a block begins, from the block that jumps there. Unread ϒ are removed at the end, and so does a φᶜ of
-//! a variable that never changes under its handler.
+//! The handlers in force at the head of a block are taken from the block that jumps there. Unread ϒ are
+//! removed at the end, as is a φᶜ of a variable that never changes under its handler.
 //!
-//! A path without assignment gives a φ no edge, and a φᶜ a ϒ that stores nothing. φ that turn out to be one value are replaced at the end, all in one sweep:
-//! a φ whose operands are itself and one other value is that value, which may make further φ so.
+//! For a path without an assignment, a φ gets no edge and a φᶜ gets a ϒ that stores nothing. Redundant φ are
+//! replaced at the end, all in one pass: a φ whose operands are itself and one other value is that value,
+//! which may make further φ redundant.
 
 use crate::analysis::{Cfg, Rpo};
 use crate::constant::Const;
@@ -49,13 +51,13 @@ pub(super) struct Vars {
     /// The variable's value at the end of the block as far as it is built; `None` if no path there assigns.
     values: FxHashMap<(Variable, Block), Option<Value>>,
     blocks: SecondaryMap<Block, BlockVars>,
-    /// φ that wait for operands.
+    /// φ waiting for operands.
     work: Vec<(Inst, Variable, Block)>,
     /// All φ that were made here.
     phis: Vec<Inst>,
-    /// All φᶜ, with the variable and the handler of each.
+    /// All φᶜ, each with its variable and handler.
     phics: Vec<(Inst, Variable, Block)>,
-    /// The ϒ of a variable for a handler, at assignments.
+    /// The ϒ of a variable for a handler, placed at assignments.
     upsilons: FxHashMap<(Variable, Block), Vec<Inst>>,
 }
 
@@ -72,12 +74,12 @@ struct BlockVars {
     sealed: bool,
     /// φ that were made before the block was sealed.
     open: Vec<(Inst, Variable)>,
-    /// The handlers in force where it begins, innermost last; `None` as long as no jump to it is known.
+    /// The handlers in force where it begins, innermost last; `None` until a jump to it is known.
     at_head: Option<Vec<Protection>>,
     /// The handlers in force at its end as far as it is built.
     at_end: Vec<Protection>,
     is_handler: bool,
-    /// Whether variables were assigned in it before a jump to it was known.
+    /// Whether variables were assigned in it before any jump to it was known.
     assigned_early: bool,
 }
 
@@ -93,7 +95,7 @@ impl Vars {
         variable
     }
 
-    /// Says that a value is the variable, if that has a name.
+    /// Names a value after the variable, if that has a name.
     pub(super) fn name(&self, func: &mut Func, variable: Variable, value: Value) {
         if let (Some(&name), Some(ty)) = (self.names.get(&variable), self.ty(variable)) {
             func.name_value(ValueName { value, name, ty });
@@ -104,7 +106,7 @@ impl Vars {
         self.types.get(variable.index()).copied()
     }
 
-    /// How many variables are declared.
+    /// The number of declared variables.
     pub(super) fn count(&self) -> usize {
         self.types.len()
     }
@@ -117,16 +119,16 @@ impl Vars {
         self.blocks[block].sealed
     }
 
-    /// Nothing jumps to the entry.
+    /// No block jumps to the entry.
     pub(super) fn mark_entry(&mut self, block: Block) {
         self.blocks[block].sealed = true;
         self.blocks[block].at_head = Some(Vec::new());
     }
 
-    /// Notes an edge; a φ names a block once, however many edges come from it.
+    /// Records an edge; a φ names a block once, however many edges come from it.
     pub(super) fn add_pred(&mut self, block: Block, pred: Block) {
         let preds = &mut self.blocks[block].preds;
-        // The edges of one terminator come one after the other.
+        // The edges of one terminator are consecutive.
         if preds.last() != Some(&pred) {
             preds.push(pred);
         }
@@ -143,7 +145,7 @@ impl Vars {
         &self.blocks[block].at_end
     }
 
-    /// Makes the ϒ of an assignment for each handler in force; the caller puts them behind it.
+    /// Makes the ϒ of an assignment for each handler in force; the caller inserts them after it.
     pub(super) fn store_for_handlers(
         &mut self,
         func: &mut Func,
@@ -160,14 +162,15 @@ impl Vars {
         stores
     }
 
-    /// Checks that a block may jump to others with the handlers that are in force at its end. `enters` says that the jump is an
-    /// `enter`: its second target is a new handler, which protects the first. The error is the target that is protected in another
-    /// way already.
+    /// Checks that a block may jump to others with the handlers in force at its end. `enters` means that the
+    /// jump is an `enter`: its second target is a new handler, which protects the first. The error is the
+    /// target that already has different handlers.
     pub(super) fn check_protection(&self, from: Block, targets: &[Block], enters: bool) -> Result<(), Block> {
         let outside = &self.blocks[from].at_end;
         for (n, &target) in targets.iter().enumerate() {
             let state = &self.blocks[target];
-            // The token of a new handler is in no list yet, so a protected block that has a list already has another one.
+            // The token of a new handler is in no list yet, so a protected block that already has a list has
+            // other handlers.
             let is_protected = enters && n == 0;
             let differs = match &state.at_head {
                 Some(known) => is_protected || known != outside,
@@ -180,9 +183,9 @@ impl Vars {
         Ok(())
     }
 
-    /// Notes that a block jumps to others with the handlers that are in force there, after
-    /// [`check_protection`](Self::check_protection); `entered` is the handler that protects the first target, which is the
-    /// second one.
+    /// Records that a block jumps to others with the handlers that are in force there, after
+    /// [`check_protection`](Self::check_protection). `entered` is the handler that protects the first target;
+    /// it is the second target.
     pub(super) fn protect(
         &mut self,
         func: &mut Func,
@@ -208,7 +211,7 @@ impl Vars {
         }
     }
 
-    /// The variables that were read in a block before it was known to be a handler.
+    /// Turns the variables that were read in a block before it became a handler into φᶜ.
     fn phis_become_phics(&mut self, func: &mut Func, handler: Block) {
         for (phi, variable) in std::mem::take(&mut self.blocks[handler].open) {
             func.set_op(phi, Op::PhiC, &[]);
@@ -217,20 +220,20 @@ impl Vars {
         }
     }
 
-    /// So many handlers, innermost first, are no longer in force in a block from here on.
+    /// Removes the innermost `count` handlers in force in a block from here on.
     pub(super) fn leave(&mut self, block: Block, count: usize) {
         let at_end = &mut self.blocks[block].at_end;
         at_end.truncate(at_end.len().saturating_sub(count));
     }
 
-    /// Puts the operands to all φᶜ. A variable that never changes under its handler needs none.
+    /// Adds the operands of all φᶜ. A variable that never changes under its handler needs none.
     fn finish_handlers(
         &mut self,
         func: &mut Func,
         instead: &mut FxHashMap<Value, Value>,
     ) -> Result<(), Variable> {
         let mut at = 0;
-        // Looking up what a variable was in front of a handler may ask for it in another one.
+        // Looking up a variable before one handler may look it up in another.
         while let Some(&(phic, variable, handler)) = self.phics.get(at) {
             at += 1;
             let ty = self.types[variable.index()];
@@ -278,7 +281,7 @@ impl Vars {
         value
     }
 
-    /// Finds the value without completing the φ that this needs.
+    /// Finds the value without completing the φ that it needs.
     fn look_up(&mut self, func: &mut Func, variable: Variable, block: Block) -> Option<Value> {
         let mut passed = Vec::new();
         let mut at = block;
@@ -301,7 +304,7 @@ impl Vars {
                     break func.result(phi);
                 }
                 [] => break None,
-                // A chain as long as the function is a cycle that nothing leads into.
+                // A chain as long as the function is a cycle without an entry.
                 [_] if passed.len() > func.block_count() => break None,
                 [only] => at = only,
                 _ => {
@@ -350,7 +353,8 @@ impl Vars {
         self.complete(func);
     }
 
-    /// Seals what is not sealed, puts operands to φᶜ, and replaces φ that are one value. The variable that a handler reads and nothing assigns, if there is one.
+    /// Seals the remaining blocks, adds operands to φᶜ, and replaces redundant φ. The error is a variable
+    /// that a handler reads and nothing assigns.
     pub(super) fn finish(&mut self, func: &mut Func) -> Result<(), Variable> {
         for block in (0..func.block_count()).map(Block::new) {
             self.seal(func, block);
@@ -375,8 +379,8 @@ impl Vars {
                 .iter()
                 .map(|&v| resolve(&mut instead, v))
                 .any(|value| value != own && *only.get_or_insert(value) != value);
-            // A missing edge is an undefined value, for which any will do as long as it is there: only one that is
-            // defined above all predecessors surely is.
+            // A missing edge is an undefined value: any value will do as long as it is available, which only
+            // one defined above all predecessors is certain to be.
             let reachable = |blocks: &[Block]| blocks.iter().filter(|&&b| rpo.is_reachable(b)).count();
             let complete = func.inst_block(phi).is_some_and(|block| {
                 reachable(&self.blocks[block].preds) == reachable(func.inst_blocks(phi))

@@ -1,25 +1,24 @@
-//! What a door is: its name, the danger and the duty. Apart from the list of doors, because violations name one.
+//! Doors: name, danger and obligation. Separate from the list of doors, because violations name one.
 
-/// A way out of what is checked.
+/// A kind of unchecked operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Door {
-    /// Memory behind a `Ptr` is read or written.
+    /// Memory is read or written through a `Ptr`.
     Pointer,
     /// A C function is called.
     Foreign,
-    /// C gets the address of a function of the program.
+    /// C receives the address of a function of the program.
     Callback,
     /// A function is written in low IR.
     LowIr,
-    /// Bounds are checked nowhere. An option and no statement.
+    /// Bounds are not checked anywhere. An option, not a statement.
     Bounds,
-    /// Machine code that others made is loaded, or an address of theirs named: C symbols, libraries, archives, images. A call of the embedder and no
-    /// statement.
+    /// Foreign machine code is loaded, or an address in it is named: C symbols, libraries, archives, images.
+    /// A call by the embedder, not a statement.
     NativeCode,
 }
 
 impl Door {
-    /// All doors.
     pub const ALL: [Door; 6] =
         [Door::Pointer, Door::Foreign, Door::Callback, Door::LowIr, Door::Bounds, Door::NativeCode];
 
@@ -43,7 +42,7 @@ impl Door {
     /// The danger, as a sentence about the statement.
     pub fn reason(self) -> &'static str {
         match self {
-            Door::Pointer => "memory behind a `Ptr` is read or written, and nothing says what lies there",
+            Door::Pointer => "memory is read or written through a `Ptr`, whose target is not checked",
             Door::Foreign => {
                 "a C function is called, or one with other types than those it is allowed with, and nothing says what it does"
             }
@@ -58,7 +57,7 @@ impl Door {
         }
     }
 
-    /// The rule that a program which goes through the door keeps.
+    /// The obligation of a program that uses the door.
     pub fn obligation(self) -> &'static str {
         match self {
             Door::Pointer => {

@@ -1,4 +1,4 @@
-//! Every operation is declared, each door is found at its statement, and harmless statements are accepted.
+//! Every operation is classified, each door is found at its statement, and harmless statements are accepted.
 
 use super::*;
 use crate::diag::SourceFile;

@@ -2,13 +2,13 @@
 
 use std::ops::BitOr;
 
-/// A set of kinds of memory. Two accesses to different kinds never overlap; [`Regions::RAW`] access through a `Ptr` of
-/// the high level may reach objects too and says so by naming their kinds.
+/// A set of kinds of memory. Two accesses to different kinds never overlap; a [`Regions::RAW`] access through
+/// a high-level `Ptr` may also reach objects and then includes their kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Regions(u16);
 
 impl Regions {
-    /// None.
+    /// No kind.
     pub const NONE: Regions = Regions(0);
     /// Memory of C, reached by `Ptr`.
     pub const RAW: Regions = Regions(1);
@@ -26,14 +26,12 @@ impl Regions {
     pub const OUTSIDE: Regions = Regions(64);
     /// Headers of arrays.
     pub const HEADERS: Regions = Regions(128);
-    /// All of them.
     pub const ALL: Regions = Regions(255);
-    /// Memory that a `Ptr` may point at: its own, and the insides of objects.
+    /// Memory that a `Ptr` may point to: C's, and the insides of objects.
     pub const POINTABLE: Regions = Regions(1 | 4 | 8);
-    /// Memory that an address in low IR may point at: the same, and stack slots.
+    /// Memory that an address in low IR may point to: the same, and stack slots.
     pub const ADDRESSABLE: Regions = Regions(1 | 2 | 4 | 8);
 
-    /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -43,7 +41,7 @@ impl Regions {
         self.0 & other.0 != 0
     }
 
-    /// Whether all kinds of `other` are here.
+    /// Whether `other` is a subset.
     pub fn contains(self, other: Regions) -> bool {
         other.0 & !self.0 == 0
     }
@@ -60,9 +58,9 @@ impl BitOr for Regions {
 /// The effects of an instruction; see the module `effects`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Effects {
-    /// Equal operands give equal results.
+    /// Equal operands have equal results.
     pub consistent: bool,
-    /// It has no observable effect afterwards.
+    /// It leaves no observable trace.
     pub effect_free: bool,
     /// It never ends in an exception.
     pub nothrow: bool,
@@ -87,9 +85,9 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// All of it as a number; different effects have different numbers.
+    /// All flags and regions as a number; different effects have different numbers.
     pub fn bits(&self) -> u64 {
-        // All fields, so that a new one is not forgotten.
+        // Destructures all fields, so that a new one is not forgotten.
         let Effects {
             consistent: a,
             effect_free: b,
@@ -141,22 +139,24 @@ impl Effects {
         writes: Regions::ALL,
     };
 
-    /// Whether it may be deleted if its results are not used. Example: an unused `getfield` of a field that is surely
-    /// defined. Counter-example: an unused `checked_sdiv_int` by an unknown value, which may throw.
+    /// Whether it may be deleted if its results are not used. Example: an unused `getfield` of a field that
+    /// is certainly defined. Counter-example: an unused `checked_sdiv_int` by an unknown value, which may
+    /// throw.
     pub fn is_removable(&self) -> bool {
         self.effect_free && self.nothrow && self.terminates
     }
 
-    /// Whether it may be executed where it was not executed before, if its operands are there and no memory that it
-    /// reads is written between the two places. Example: `add_int`, out of a loop that may run zero times.
-    /// Counter-example: `pointerref`, whose address may be valid only under the condition that guards it.
+    /// Whether it may be executed where it was not executed before, if its operands are available and no
+    /// memory that it reads is written between the two places. Example: `add_int`, out of a loop that may run
+    /// zero times. Counter-example: `pointerref`, whose address may be valid only under the condition that
+    /// guards it.
     pub fn may_be_hoisted(&self) -> bool {
         self.is_removable() && self.noub && !self.pinned && !self.fence
     }
 
-    /// Whether a second one with equal operation, operands and result types may take the result of a first one that
-    /// dominates it. Example: two equal `checked_sdiv_int`; the first has thrown if there was cause. Counter-example: two
-    /// `%new` of a mutable type, which are two objects.
+    /// Whether an instruction with equal operation, operands and result types may reuse the result of one
+    /// that dominates it. Example: two equal `checked_sdiv_int`; the first has thrown if there was cause.
+    /// Counter-example: two `%new` of a mutable type, which are two objects.
     pub fn may_be_shared(&self) -> bool {
         self.consistent && self.effect_free && self.terminates && !self.pinned && !self.fence
     }
@@ -165,7 +165,7 @@ impl Effects {
     /// Example: `setfield!` and a call. Counter-example: two loads.
     pub fn interferes(&self, other: &Effects) -> bool {
         let memory = |a: &Effects, b: &Effects| a.writes.overlaps(b.reads | b.writes);
-        // Effects behind an instruction that does not return must not be visible.
+        // Effects after an instruction that does not return must not be visible.
         let order = |a: &Effects, b: &Effects| {
             let returns = a.nothrow && a.terminates;
             let unseen = b.is_removable() && b.noub;
@@ -184,7 +184,7 @@ impl Effects {
             || fence(other, self)
     }
 
-    /// The effects of doing both, one after the other.
+    /// The effects of executing both in sequence.
     pub fn merge(self, other: Effects) -> Effects {
         Effects {
             consistent: self.consistent && other.consistent,
@@ -219,7 +219,7 @@ impl Effects {
         }
     }
 
-    /// May end in an exception, and may make the exception's object.
+    /// Adds that it may throw, and may allocate the exception object.
     pub(super) fn throwing(self, throws: bool) -> Effects {
         if throws { Effects { nothrow: false, may_safepoint: true, ..self } } else { self }
     }

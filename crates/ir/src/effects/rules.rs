@@ -1,4 +1,4 @@
-//! Computes the effects of an instruction: those of its operation, refined by the operands.
+//! Computes the effects of an instruction: its operation's effects, refined by the operands.
 
 use super::{Effects, Regions};
 use crate::builtin::Builtin;
@@ -14,7 +14,8 @@ use crate::types::{DeclKind, FieldRepr, LowType, PtrClass, StaticBound, Type, Ty
 /// The effects of an instruction of a verified function.
 pub fn effects(func: &Func, types: &Types, inst: Inst) -> Effects {
     let found = effects_of_op(func, types, inst);
-    // A row of type `Union{}` throws if its operation comes back, so it is needed though no row uses it. A φ, a copy and a φᶜ pass on what another row is.
+    // A row of type `Union{}` throws if its operation returns, so it is needed although no row uses it. A φ,
+    // a copy and a φᶜ pass another row's value on.
     let passes_on = matches!(func.op(inst), Op::Phi | Op::PhiC | Op::Copy);
     let comes_back = func.results(inst).next().is_none_or(|result| func.ty(result) != Type::BOTTOM);
     if comes_back || passes_on { found } else { found.throwing(true) }
@@ -48,7 +49,7 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
             PURE.throwing(!matches!(known, Some(StaticBound::Value(_))))
         }
         Op::StaticDefined(_) | Op::CFunction(_) => PURE,
-        // What is missing may be there the next time.
+        // A missing symbol may exist the next time.
         Op::CGlobal(_) => PURE.throwing(true).reading(Regions::OUTSIDE).writing(Regions::TASK),
         Op::GcPreserveBegin | Op::GcPreserveEnd => Effects { fence: true, ..CONTROL },
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
@@ -86,7 +87,8 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
                 let objects = Regions::POINTABLE | Regions::HEADERS;
                 PURE.reading(objects | Regions::TASK).writing(Regions::TASK).throwing(true)
             }
-            // Except for the identity test, operands must not be null, so these must not move above a test for null.
+            // Except for the identity test, operands must not be null, so these must not move above a null
+            // test.
             RuntimeKind::Asks => {
                 PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)
             }
@@ -100,19 +102,20 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
         // The identity of the object is observable, its allocation is not. It must not move past a write barrier, because no
         // collection may come between a store and its barrier.
         Op::Alloc(_) => Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) },
-        // As `Alloc`; it also overwrites the object of its last execution. That is not observable, because no access to
-        // that one can follow, so an allocation without uses is removable.
+        // Like `Alloc`; it also overwrites the object of its previous execution. That is not observable,
+        // because no later access to that object exists, so an allocation without uses is removable.
         Op::AllocStack(_) => {
             let initialized = Regions::POINTABLE | Regions::HEADERS;
             let alloc = Effects { consistent: false, may_safepoint: true, ..PURE.reading(Regions::TASK) };
             Effects { effect_free: true, ..alloc.writing(initialized) }
         }
         Op::Lanes(..) | Op::Splat(_) | Op::ExtractLane(..) | Op::InsertLane(..) | Op::LaneSelect => PURE,
-        // Reads a tag, so it must not move above a test for null.
+        // Reads a tag, so it must not move above a null test.
         Op::TypeOf => PURE.unchecked(true),
         Op::GcLoaded | Op::PointerFromObjref | Op::ThreadAddr => PURE,
         Op::WriteBarrier => PURE.writing(Regions::TASK),
-        // The thread that stops this one may read all memory, so earlier writes must be done; loads may move past.
+        // The thread that stops this one may read all memory, so earlier writes must be done; loads may move
+        // across.
         Op::Safepoint => Effects { effect_free: false, may_safepoint: true, ..PURE.reading(Regions::ALL) },
     }
 }
@@ -171,7 +174,7 @@ impl<'a> Cx<'a> {
         self.func.result(self.inst).map_or(Type::ANY, |v| self.func.ty(v))
     }
 
-    /// Whether an operand says that bounds are not checked.
+    /// Whether an operand disables bounds checks.
     fn is_unchecked(&self, op: Builtin) -> bool {
         op.bounds_operands(self.func.args(self.inst).len())
             .any(|n| self.arg_is(n, Type::BOOL) && self.is_false(n))
@@ -189,7 +192,8 @@ impl<'a> Cx<'a> {
     fn intrinsic(&self, op: Intrinsic) -> Effects {
         let pure = Effects::PURE;
         match op.shape() {
-            // A speculated cast could turn a word that is no object into a reference, which the collector would follow.
+            // A speculated cast could turn a word that is not an object into a reference, which the collector
+            // would follow.
             Shape::Convert(Convert::Bits) => pure.unchecked(self.makes_reference()),
             Shape::IntDivide => pure.throwing(!self.divides_safely(op)),
             // A pointer to boxed values may point to an undefined one.
@@ -211,7 +215,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Whether the cast turns a word other than the address of a permanent object into a reference.
+    /// Whether the cast may turn a word other than the address of a permanent object into a reference.
     fn makes_reference(&self) -> bool {
         let is_reference =
             |ty: Type| matches!(ty.as_low(), Some(LowType::Ptr(class)) if class != PtrClass::Raw);
@@ -219,8 +223,8 @@ impl<'a> Cx<'a> {
         is_reference(self.result_type()) && !is_reference(self.arg_type(0)) && !is_permanent
     }
 
-    /// Whether the divisor is a constant with which no division throws: not 0, and for signed quotients not -1, with
-    /// which the smallest integer overflows.
+    /// Whether the divisor is a constant with which no division throws: not 0, and for signed quotients not
+    /// -1, which overflows for the smallest integer.
     fn divides_safely(&self, op: Intrinsic) -> bool {
         let ty = self.arg_type(1);
         let width = match ty.as_low() {
@@ -234,7 +238,7 @@ impl<'a> Cx<'a> {
 
     fn builtin(&self, op: Builtin) -> Effects {
         let effects = self.builtin_but_for_order(op);
-        // Conservative: a symbol operand that is not an order but has the name of one also counts.
+        // Conservative: a symbol operand that is not an order but is spelled like one also counts.
         let ordered = (2..self.func.args(self.inst).len())
             .any(|n| self.symbol(n).and_then(Ordering::from_name).is_some_and(|o| o > Ordering::Monotonic));
         Effects { fence: effects.fence || ordered, ..effects }
@@ -389,7 +393,7 @@ impl<'a> Cx<'a> {
         let ty = self.arg_type(0);
         let tuple = matches!(types.kind(ty), TypeKind::Tuple { .. } | TypeKind::NamedTuple { .. });
         let mutable = !tuple && (!types.is_concrete(ty) || types.is_mutable(ty));
-        // Reading a field that is not atomic with an order throws.
+        // Reading a non-atomic field with an order throws.
         let plain =
             (2..self.func.args(self.inst).len()).all(|n| self.arg_is(n, Type::BOOL) || self.is_plain(n));
         if matches!(types.nominal_kind(ty), Some(DeclKind::Opaque)) {
@@ -447,7 +451,7 @@ impl<'a> Cx<'a> {
         if plain { Effects { nothrow: true, may_safepoint: false, ..coarse } } else { coarse }
     }
 
-    /// An allocation is not observable; the identity of a mutable object is.
+    /// An allocation is not observable, but the identity of a mutable object is.
     fn new_object(&self, ty: Type) -> Effects {
         let types = self.types;
         let mutable = !types.is_concrete(ty) || types.is_mutable(ty);
@@ -456,7 +460,7 @@ impl<'a> Cx<'a> {
         let fits = known
             && (0..self.func.args(self.inst).len())
                 .all(|n| fields.and_then(|f| f.get(n)).is_some_and(|f| self.arg_is(n, f.ty)));
-        // Without doors an array is tested to have the elements that its size says.
+        // Without doors, the elements of an array are checked against its claimed size.
         let array = known
             && matches!(types.nominal_parts(ty), Some((decl::ARRAY, _)))
             && has_room(types, self.func, self.inst);
@@ -501,7 +505,7 @@ impl<'a> Cx<'a> {
         def.is_some_and(|inst| matches!(self.func.op(inst), Op::Alloc(_) | Op::AllocStack(_)))
     }
 
-    /// Whether the access is inside the bounds of a stack slot.
+    /// Whether the access is within the bounds of a stack slot.
     fn is_inside_slot(&self, access: Access, bytes: u32) -> bool {
         let Some(Op::SlotAddr(slot)) =
             self.arg(0).and_then(|v| self.func.def_inst(v)).map(|i| self.func.op(i))

@@ -5,36 +5,36 @@
 //! keep!(r)    = LAST[] = r            captured: r              written: none  elsewhere: yes
 //! ```
 //!
-//! An argument is *captured* if a reference to it may exist after the function has returned, except in the result. It is *written* if the
-//! function may change the object itself, not its referents. Nothing is known after a call that throws: the exception
-//! may hold any argument.
+//! An argument is *captured* if a reference to it may exist after the function has returned, except in the
+//! result. It is *written* if the function may change the object itself, not its referents. A call that
+//! throws makes no guarantee: the exception may hold any argument.
 //!
-//! One bit for each of the first 64 arguments, the function object included; the others may become anything. Costs nothing. Not done:
-//! what is reachable from arguments; which arguments are read.
+//! One bit for each of the first 64 arguments, the function object included; further arguments have any fate.
+//! No cost of its own. Not done: what is reachable from arguments; which arguments are read.
 
 use super::Effects;
 
 /// The fate of a function's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgFlow {
-    /// The arguments to which references may exist afterwards.
+    /// The arguments to which references may exist after the call.
     pub captured: u64,
     /// The arguments that the result may be or hold.
     pub returned: u64,
     /// The arguments that may be changed.
     pub written: u64,
-    /// Something else may show that it ran: another object has changed, something was printed.
+    /// Whether its execution may be observable elsewhere: another object changed, something was printed.
     pub elsewhere: bool,
 }
 
 impl ArgFlow {
-    /// Nothing is known.
+    /// No guarantee.
     pub const ANY: ArgFlow =
         ArgFlow { captured: u64::MAX, returned: u64::MAX, written: u64::MAX, elsewhere: true };
-    /// Nothing becomes of any.
+    /// No argument is captured, returned or written, and nothing else is observable.
     pub const NONE: ArgFlow = ArgFlow { captured: 0, returned: 0, written: 0, elsewhere: false };
 
-    /// Whether argument `n` may be referenced afterwards.
+    /// Whether argument `n` may be referenced after the call.
     pub fn captures(&self, n: usize) -> bool {
         has(self.captured, n)
     }
@@ -54,10 +54,9 @@ fn has(bits: u64, n: usize) -> bool {
     n >= u64::BITS as usize || bits >> n & 1 == 1
 }
 
-/// The most that a call of a function does.
+/// An upper bound of the effects of calling a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Summary {
-    /// Its effects.
     pub effects: Effects,
     /// The fate of its arguments.
     pub args: ArgFlow,
@@ -67,7 +66,7 @@ impl Summary {
     /// It may do anything.
     pub const ANY: Summary = Summary { effects: Effects::ANY, args: ArgFlow::ANY };
 
-    /// All of it as numbers; different summaries have different ones.
+    /// The summary as numbers; different summaries have different ones.
     pub fn words(&self) -> [u64; 5] {
         let Summary { effects, args: ArgFlow { captured, returned, written, elsewhere } } = *self;
         [effects.bits(), captured, returned, written, elsewhere.into()]

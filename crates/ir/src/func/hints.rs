@@ -6,7 +6,8 @@
 //! | blocks | [`Func::is_cold`] | no |
 //! | loops of low functions | [`Func::loop_note`] | yes |
 //!
-//! An instruction has the parts of a hint that are about its operation; the others are dropped when they are set.
+//! An instruction keeps only the parts of a hint that apply to its operation; setting the others has no
+//! effect.
 
 use super::Func;
 use crate::entity::{Block, Inst, Meta};
@@ -14,7 +15,8 @@ use crate::hints::{BranchWeights, Hint, Inlining};
 use crate::op::Op;
 
 impl Func {
-    /// Says that a block is hardly ever entered. A hint for code generation that neither text nor binary form keeps.
+    /// Marks a block as hardly ever entered. A hint for code generation that neither text nor binary form
+    /// keeps.
     pub fn set_cold(&mut self, block: Block) {
         self.cold.insert(self.own_block(block));
     }
@@ -25,24 +27,23 @@ impl Func {
         self.cold.contains(block)
     }
 
-    /// How often a branch goes which way, if that is known.
+    /// How often a branch is taken and not taken, if known.
     pub fn branch_weights(&self, inst: Inst) -> Option<BranchWeights> {
         self.hints.get(&inst)?.weights
     }
 
-    /// Says how often a branch goes which way. Other operations have no branch weights.
+    /// Sets how often a branch is taken and not taken. Other operations have no branch weights.
     pub fn set_branch_weights(&mut self, inst: Inst, weights: Option<BranchWeights>) {
         if self.op(inst) == Op::Branch && (weights.is_some() || self.hints.contains_key(&inst)) {
             self.hints.entry(inst).or_default().weights = weights;
         }
     }
 
-    /// The hints of an instruction.
     pub fn hint(&self, inst: Inst) -> Option<&Hint> {
         self.hints.get(&inst)
     }
 
-    /// Says what is known of a branch or a call; what is not about its operation is left out.
+    /// Sets the hint of a branch or a call; parts that do not apply to its operation are dropped.
     pub fn set_hint(&mut self, inst: Inst, hint: Hint) {
         let hint = match self.op(inst) {
             Op::Branch | Op::CallArgs(_) | Op::CallRuntime(_) => Hint { inlining: None, ..hint },
@@ -57,25 +58,25 @@ impl Func {
         }
     }
 
-    /// Whether a call asks that the body of what it calls take its place, or that it not.
+    /// Whether a call requests or forbids inlining of its callee.
     pub fn call_inlining(&self, inst: Inst) -> Option<Inlining> {
         self.hints.get(&inst)?.inlining
     }
 
-    /// Lets a call ask for that. Other operations, and calls of low IR, ask for nothing.
+    /// Sets a call's inlining hint. Other operations, and calls of low IR, have none.
     pub fn set_call_inlining(&mut self, inst: Inst, inlining: Option<Inlining>) {
         let hint = self.hints.get(&inst).cloned().unwrap_or_default();
         self.set_hint(inst, Hint { inlining, ..hint });
     }
 
-    /// Gives a copy of an instruction its hint.
+    /// Copies the hint of an instruction to its copy.
     pub fn copy_hint(&mut self, from: Inst, to: Inst) {
         if let Some(hint) = self.hints.get(&from) {
             self.set_hint(to, hint.clone());
         }
     }
 
-    /// Turns a branch round: its targets change places, and its hint says the opposite. The condition is up to the caller.
+    /// Inverts a branch: swaps its targets and its hint. The caller inverts the condition.
     pub fn swap_branch(&mut self, inst: Inst) {
         if let [yes, no] = self.inst_blocks_mut(inst) {
             std::mem::swap(yes, no);
@@ -85,12 +86,12 @@ impl Func {
         }
     }
 
-    /// The note about the loop that this block is the head of. Low functions have them here, and high ones in operations.
+    /// The note of the loop with this head. Low functions have them here, high ones in operations.
     pub fn loop_note(&self, head: Block) -> Option<Meta> {
         self.loop_notes.get(&head).copied()
     }
 
-    /// Gives the loop of a head a note, or none.
+    /// Sets or removes the note of the loop with this head.
     pub fn set_loop_note(&mut self, head: Block, note: Option<Meta>) {
         match note {
             Some(note) => drop(self.loop_notes.insert(head, note)),
@@ -98,7 +99,7 @@ impl Func {
         }
     }
 
-    /// Lets another block be the head of the loop that a note is about.
+    /// Moves a loop's note to its new head.
     pub fn move_loop_note(&mut self, from: Block, to: Block) {
         if let Some(note) = self.loop_notes.remove(&from) {
             self.loop_notes.entry(to).or_insert(note);

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   bit 31      30 … 20     19 … 0
-//!   0           line, up to 2³¹ - 1          all zero: nothing is known
+//!   0           line, up to 2³¹ - 1          all zero: unknown
 //!   1           column      line             columns 1 to 2046, lines 1 to 2²⁰ - 1
 //! ```
 //!
-//! One word, because Cranelift's source locations are one, and because tables of lines have a row for each statement. The word of all ones is
-//! Cranelift's "no location", so it is not a place here.
+//! One word, because Cranelift's source locations are one word, and because line tables have a row for each
+//! statement. The all-ones word is Cranelift's "no location", so it is not a place here.
 //!
 //! Not done: a column above 2046, or beyond line 2²⁰ - 1, is not kept; the line is.
 
@@ -15,20 +15,20 @@ use std::fmt;
 
 const HAS_COLUMN: u32 = 1 << 31;
 const LINE_BITS: u32 = 20;
-/// The greatest line that is kept with a column.
+/// The greatest line that can be kept with a column.
 const MAX_LINE_WITH_COLUMN: u32 = (1 << LINE_BITS) - 1;
 const MAX_COLUMN: u32 = (1 << (31 - LINE_BITS)) - 2;
 
-/// A line of a source, with a column where it is known. Both count from 1.
+/// A source line, with a column where it is known. Both count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct LineColumn(u32);
 
 impl LineColumn {
-    /// Nothing is known.
+    /// No line is known.
     pub const UNKNOWN: LineColumn = LineColumn(0);
 
-    /// A line and a column. Column 0 stands for an unknown one, and line 0, or one above 2³¹ - 1, for nothing known. See the type for columns that are
-    /// not kept.
+    /// A line and a column. Column 0 means unknown, and line 0, or one above 2³¹ - 1, means that nothing is
+    /// known. See the type for columns that are not kept.
     pub const fn new(line: u32, column: u32) -> LineColumn {
         if line >= HAS_COLUMN {
             LineColumn::UNKNOWN
@@ -58,7 +58,7 @@ impl LineColumn {
         self.0
     }
 
-    /// The place whose word this is; `None` if it is the word of none.
+    /// The place encoded by this word; `None` if it encodes none.
     pub const fn from_bits(bits: u32) -> Option<LineColumn> {
         let place = LineColumn(bits);
         let (line, column) = match (place.line(), place.column()) {
@@ -70,7 +70,7 @@ impl LineColumn {
     }
 }
 
-/// `12` or `12:5`; `?` if nothing is known.
+/// `12` or `12:5`; `?` if unknown.
 impl fmt::Display for LineColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line(), self.column()) {

@@ -2,16 +2,17 @@
 //!
 //! | column | read by |
 //! |---|---|
-//! | [`Op::name`] | the text of low IR, both ways; messages of the verifier |
+//! | [`Op::name`] | printer and reader of low IR; messages of the verifier |
 //! | [`Op::level`] | verifier, inlining, the list of doors |
 //! | [`Op::operands`] | verifier, reader |
 //! | [`Op::results`] | verifier |
 //!
-//! One row for each operation, in one match, so the compiler demands the row of a new one. Rows of intrinsics, builtins and entry points of the run time
-//! are in tables of their own (`intrinsic.rs`, `builtin.rs`, `runtime_fn.rs`), to which the rows here lead.
+//! One row for each operation, in one match, so a new operation does not compile without a row. Rows of
+//! intrinsics, builtins and entry points of the run time are in their own tables (`intrinsic.rs`,
+//! `builtin.rs`, `runtime_fn.rs`), which the rows here refer to.
 //!
-//! Not here: effects (`effects/rules.rs`) and types of operands (`verify/`), which depend on the instruction and not on the operation alone, and doors
-//! (`doors.rs`), with the reason for each.
+//! Not here: effects (`effects/rules.rs`) and operand types (`verify/`), which depend on the instruction and
+//! not on the operation alone, and doors (`doors.rs`), with the reason for each.
 
 use super::{Level, Op};
 use crate::builtin::Builtin;
@@ -32,7 +33,7 @@ const TWO: Arity = Arity::exactly(2);
 const THREE: Arity = Arity::exactly(3);
 const ANY: Arity = Arity::at_least(0);
 const SOME: Arity = Arity::at_least(1);
-/// Of a statement for its effect: text may give it a type.
+/// For a statement executed for its effect: text may state a type for it.
 const MAYBE: Arity = Arity::between(0, 1);
 
 const fn both(name: &'static str, operands: Arity, results: Arity) -> Facts {
@@ -47,13 +48,13 @@ const fn low(name: &'static str, operands: Arity, results: Arity) -> Facts {
     Facts { name, level: Some(Level::Low), operands, results }
 }
 
-/// The number of parameters or results of an entry point of the run time, which are few.
+/// The number of parameters or results of an entry point of the run time.
 fn count<T>(list: &[T]) -> Arity {
     Arity::exactly(list.len().min(255) as u8)
 }
 
 impl Op {
-    /// Low operations that are their name and their operands alone.
+    /// Low operations that consist of their name and operands.
     pub const PLAIN_LOW: [Op; 8] = [
         Op::MemCopy,
         Op::Safepoint,
@@ -65,16 +66,17 @@ impl Op {
         Op::LaneSelect,
     ];
 
-    /// The row of the operation in a function of a level.
+    /// The row of the operation in a function of this level.
     #[inline]
     fn facts(self, at: Level) -> Facts {
         match self {
             Op::Intrinsic(op) => intrinsic(op, at),
             Op::Phi => both("φ", ANY, ONE),
             Op::Copy => both("copy", ONE, ONE),
-            // A struct may come back in several registers; how many is part of the types (`verify/calls.rs`).
+            // A struct may be returned in several registers, whose number follows from the types
+            // (`verify/calls.rs`).
             Op::ForeignCall(_) if at == Level::Low => both("foreigncall", ANY, ANY),
-            // Calls say more about a wrong number than a number can.
+            // A dedicated message for calls explains a wrong number better than an arity.
             Op::ForeignCall(_) => both("foreigncall", ANY, MAYBE),
             Op::Goto => both("goto", NONE, NONE),
             Op::Branch => both("goto … if not", ONE, NONE),
@@ -82,7 +84,7 @@ impl Op {
             Op::Unreachable => both("unreachable", NONE, NONE),
             Op::Enter => both("enter", NONE, MAYBE),
             Op::Leave => both("leave", SOME, MAYBE),
-            // On the high level the operand is the function object.
+            // At the high level the operand is the function object.
             Op::CFunction(_) => both("cfunction", if at == Level::High { ONE } else { NONE }, ONE),
             Op::CGlobal(_) => both("cglobal", NONE, ONE),
             Op::GcPreserveBegin => both("gc_preserve_begin", ANY, ONE),
@@ -135,7 +137,8 @@ impl Op {
         }
     }
 
-    /// The name: the word that the text of low IR begins with, or that stands in an expression `$(Expr(:name, …))`, or Julia's sign.
+    /// The name: the word that the text of low IR begins with, the head in an expression `$(Expr(:name, …))`,
+    /// or Julia's sign.
     pub fn name(self) -> &'static str {
         self.facts(Level::High).name
     }
@@ -146,12 +149,12 @@ impl Op {
         self.facts(Level::High).level
     }
 
-    /// How many operands it takes in a function of this level.
+    /// The number of operands in a function of this level.
     pub fn operands(self, at: Level) -> Arity {
         self.facts(at).operands
     }
 
-    /// How many results it has in a function of this level.
+    /// The number of results in a function of this level.
     pub fn results(self, at: Level) -> Arity {
         self.facts(at).results
     }
@@ -162,7 +165,7 @@ impl Op {
         matches!(self, Op::Goto | Op::Branch | Op::Return | Op::Unreachable | Op::Enter)
     }
 
-    /// How many blocks a terminator names; φ names one for each operand, all others none.
+    /// The number of blocks that a terminator names; φ names one for each operand, all others none.
     pub fn target_count(self) -> usize {
         match self {
             Op::Goto => 1,
@@ -179,7 +182,7 @@ fn intrinsic(op: Intrinsic, at: Level) -> Facts {
         (Shape::AtomicFence | Shape::PtrStore | Shape::AtomicStore | Shape::Foreign, _) => MAYBE,
         _ => ONE,
     };
-    // The order of a fence is gone when it is lowered.
+    // Lowering drops the order of a fence.
     let is_low_fence = op == Intrinsic::AtomicFence && at == Level::Low;
     both(op.name(), if is_low_fence { Arity::between(0, 2) } else { op.arity() }, results)
 }

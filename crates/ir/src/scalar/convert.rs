@@ -1,11 +1,11 @@
-//! Conversions: which pairs of types each one takes, and what it gives.
+//! Conversions: which pairs of types each one accepts, and its result.
 //!
 //! | conversion | from → to | value |
 //! |---|---|---|
 //! | `bitcast` | any two types of one size | the same bits |
 //! | `sext_int`, `zext_int` | integer → wider integer | widened by sign, by zeros |
 //! | `trunc_int` | integer → narrower integer | the low bits |
-//! | `fptosi`, `fptoui` | float → integer | towards zero, then to the nearest in range; NaN gives 0 |
+//! | `fptosi`, `fptoui` | float → integer | towards zero, then to the nearest in range; NaN becomes 0 |
 //! | `sitofp`, `uitofp` | integer → float | the nearest, ties to even; beyond the largest finite: infinity |
 //! | `fptrunc`, `fpext` | float → narrower, wider float | the nearest, ties to even; exact |
 //!

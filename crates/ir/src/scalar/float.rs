@@ -3,13 +3,13 @@
 //! **Why one path is exact.** A result rounded to 53 bits and then to p bits is the exact result rounded to p
 //! bits, for sum, difference, product, quotient and square root of operands of p bits, whenever 53 ≥ 2p + 2;
 //! p is 11 and 24 here (for `Float64` nothing is rounded twice). The wide result never leaves the normal
-//! range of `Float64`, so subnormal and overflowing narrow results are rounded once, too. Roundings to an
-//! integer are exact in every format.
+//! range of `Float64`, so subnormal and overflowing narrow results are also rounded only once. Roundings to
+//! an integer are exact in every format.
 //!
 //! **Fused multiply-add** is not covered by that rule. The product of two narrow floats is exact in
 //! `Float64`; their sum with the addend is computed *to odd*: if it is inexact, the neighbour with an odd
-//! significand is taken. An odd significand can be no tie of the narrower format, so rounding back sees which
-//! side the exact sum is on. For `Float64` itself std's `mul_add` is the correctly rounded operation.
+//! significand is taken. An odd significand cannot be a tie in the narrower format, so rounding back sees
+//! which side the exact sum is on. For `Float64` itself std's `mul_add` is the correctly rounded operation.
 //!
 //! A NaN operand decides the result before anything is computed; see the table in `mod.rs`. Each function
 //! returns `None` for an intrinsic that is not of its shape.
@@ -96,7 +96,7 @@ fn sum_to_odd(x: f64, y: f64) -> f64 {
     if error.is_nan() || error == 0.0 || bits & 1 == 1 {
         return sum;
     }
-    // The exact sum lies between `sum` and its neighbour towards the error; of the two, the neighbour is odd.
+    // The exact sum is between `sum` and its neighbour towards the error; the odd one is the neighbour.
     let away_from_zero = (error > 0.0) == (sum > 0.0);
     f64::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
 }

@@ -6,9 +6,10 @@
 //!                                                         exponent all ones: infinity, or NaN if fraction ≠ 0
 //! ```
 //!
-//! [`Format::round`] gives the float nearest to `magnitude × 2^exponent`, ties to the even one, for an exact
-//! integer magnitude. Every conversion that can be inexact goes through it: integers of 128 bits, `Float64`
-//! results of narrower arithmetic, format changes. There is no second rounding anywhere on such a path.
+//! [`Format::round`] returns the float nearest to `magnitude × 2^exponent`, ties to the even one, for an
+//! exact integer magnitude. Every conversion that can be inexact goes through it: integers of 128 bits,
+//! `Float64` results of narrower arithmetic, format changes. There is no second rounding anywhere on such a
+//! path.
 //!
 //! `half` and `rustc_apfloat` are not used: the routine is twenty lines, and the reference must not share its
 //! rounding with anything that generated code may call.
@@ -61,7 +62,7 @@ impl Format {
         bits & self.sign() != 0
     }
 
-    /// The NaN that an operation without a NaN operand gives.
+    /// The NaN produced by an operation without a NaN operand.
     pub(super) fn default_nan(&self) -> u128 {
         self.infinity() | self.quiet_bit()
     }
@@ -88,7 +89,7 @@ impl Format {
         })
     }
 
-    /// The float nearest to a number; ties go to the even one, what is too large to infinity.
+    /// The nearest float; ties go to even, overflow to infinity.
     pub(super) fn round(&self, Finite { negative, magnitude, exponent }: Finite) -> u128 {
         let sign = if negative { self.sign() } else { 0 };
         if magnitude == 0 {
@@ -97,7 +98,8 @@ impl Format {
         let length = 128 - magnitude.leading_zeros().cast_signed();
         // The exponent of the leading bit; a subnormal result keeps the least one and has no leading bit.
         let binade = (exponent + length - 1).max(self.least_exponent());
-        // The result is a multiple of 2^(binade - fraction_bits): so many bits of the magnitude lie below it.
+        // The result is a multiple of 2^(binade - fraction_bits): this many bits of the magnitude are below
+        // it.
         let dropped = binade - self.fraction_bits.cast_signed() - exponent;
         let significand = match dropped {
             ..=0 => magnitude.checked_shl(dropped.unsigned_abs()).unwrap_or(0),
@@ -110,13 +112,13 @@ impl Format {
             }
             _ => 0,
         };
-        // The leading bit, and a carry out of rounding, add themselves to the exponent field.
+        // The leading bit, and a carry from rounding, increment the exponent field.
         let steps = (binade - self.least_exponent()).unsigned_abs();
         let bits = (u128::from(steps) << self.fraction_bits) + significand;
         sign | bits.min(self.infinity())
     }
 
-    /// The same number in another format, rounded if that is narrower. A NaN keeps its sign and the upper
+    /// The same number in another format, rounded if narrower. A NaN keeps its sign and the upper
     /// bits of its payload, and becomes quiet.
     pub(super) fn to(&self, target: &Format, bits: u128) -> u128 {
         if let Some(number) = self.finite(bits) {

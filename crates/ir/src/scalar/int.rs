@@ -68,7 +68,7 @@ pub(super) fn divide(op: Intrinsic, width: u32, a: u128, b: u128) -> Option<Opti
 }
 
 pub(super) fn shift(op: Intrinsic, width: u32, a: u128, count: u128) -> Option<u128> {
-    // A count beyond 127 shifts out every bit at any width; `None` of the checked shifts is that case.
+    // A count beyond 127 shifts out every bit at any width; for it the checked shifts return `None`.
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     Some(match op {
         Intrinsic::ShlInt => a.checked_shl(count).unwrap_or(0),
@@ -91,7 +91,7 @@ pub(super) fn compare(op: Intrinsic, width: u32, a: u128, b: u128) -> Option<boo
     })
 }
 
-/// The value before cutting, and whether cutting changes it.
+/// The value before truncation, and whether truncation changes it.
 pub(super) fn checked(op: Intrinsic, width: u32, a: u128, b: u128) -> Option<(u128, bool)> {
     let (x, y) = (signed(a, width), signed(b, width));
     let of_signed = |(value, overflow): (i128, bool)| {

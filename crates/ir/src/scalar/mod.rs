@@ -18,7 +18,7 @@
 //! **Bool** is a byte that holds 0 or 1, written `Int { bits: 1 }`. An operation on it works on the byte, and
 //! the result keeps its lowest bit: `not_int(true)` is `false`, `neg_int(true)` and `sext_int(Int8, true)`
 //! are 1 (no sign), `ctlz_int(false)` is 8 and so `false`. `bitcast` to and from `Int { bits: 8 }` is
-//! allowed. Comparisons give `Int { bits: 1 }` or the byte itself, `Int { bits: 8 }`.
+//! allowed. Comparisons return `Int { bits: 1 }` or the byte itself, `Int { bits: 8 }`.
 //!
 //! **Choices** where Julia leaves the value open; native code must make the same:
 //!
@@ -28,19 +28,19 @@
 //! | divisor 0, checked or not, signed or not | `DivideError` |
 //! | `sdiv_int`, `checked_sdiv_int` of typemin by -1 | `DivideError` |
 //! | `srem_int`, `checked_srem_int` of typemin by -1 | 0 |
-//! | `fptosi`, `fptoui` out of range | the nearest integer in range; NaN gives 0 |
+//! | `fptosi`, `fptoui` out of range | the nearest integer in range; NaN becomes 0 |
 //! | `muladd_float` | product rounded, then sum rounded: never fused. A pass that fuses writes `fma_float` |
 //! | a `_fast` operation | the value of its strict twin |
 //! | arithmetic whose result is NaN | some quiet NaN, see below |
 //!
 //! **NaN.** `neg_float`, `abs_float`, `copysign_float` and `bitcast` move bits and keep every payload,
-//! signalling or not. Any other operation with a NaN result gives *a* quiet NaN: processors differ in its
+//! signalling or not. Any other operation with a NaN result returns *a* quiet NaN: processors differ in its
 //! sign and payload, so nothing may depend on them, and results are compared with [`Scalar::agrees`]. The one
-//! given here is the first NaN operand made quiet (format conversions keep the sign and the upper payload
+//! returned here is the first NaN operand made quiet (format conversions keep the sign and the upper payload
 //! bits), or the positive NaN with an empty payload if no operand was NaN.
 //!
-//! Cost: a few dozen machine operations each, no allocation. Not done: intrinsics with effects, on memory, or dependent on
-//! the processor (`have_fma`); they are misuse here.
+//! Cost: a few dozen machine operations each, no allocation. Not done: intrinsics that have effects, access
+//! memory, or depend on the processor (`have_fma`); they count as misuse here.
 
 mod convert;
 mod float;
@@ -59,7 +59,6 @@ pub use format::{f16_to_f64, f64_to_f16};
 pub use numbers::{Converted, Number, Numbers};
 pub use parse::parse_float;
 
-/// The type of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ScalarType {
     /// An integer, pointer or character of 1 (`Bool`) to 128 bits.
@@ -162,7 +161,6 @@ impl Scalar {
         Scalar { ty: ScalarType::F64, bits: u128::from(value.to_bits()) }
     }
 
-    /// The type.
     pub fn ty(self) -> ScalarType {
         self.ty
     }
@@ -177,7 +175,7 @@ impl Scalar {
         int::signed(self.bits, u32::from(self.ty.storage_bits()))
     }
 
-    /// The value of a float, which a `Float64` holds exactly; `None` for an integer.
+    /// The value of a float as a `Float64`, exactly; `None` for an integer.
     pub fn to_f64(self) -> Option<f64> {
         self.ty.format().map(|format| format.widen(self.bits))
     }
@@ -202,44 +200,33 @@ pub enum Outcome {
     Pair(Scalar, bool),
 }
 
-/// Why an operation gives no value.
+/// Why an operation has no value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ScalarError {
     /// The program throws Julia's `DivideError`.
     DivideError,
-    /// The operation does not exist for these operands: the caller's mistake, no behaviour of a program.
+    /// The operation does not exist for these operands: the caller's mistake, not a behaviour of the program.
     Misuse(Misuse),
 }
 
 /// A broken type rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Misuse {
-    /// The intrinsic touches memory, or asks about the processor.
-    NotScalar {
-        /// The intrinsic.
-        op: Intrinsic,
-    },
+    /// The intrinsic accesses memory or queries the processor.
+    NotScalar { op: Intrinsic },
     /// The number of operands is wrong.
-    OperandCount {
-        /// The intrinsic.
-        op: Intrinsic,
-        /// How many there are.
-        given: usize,
-    },
-    /// An operand has a type that the intrinsic does not take there.
+    OperandCount { op: Intrinsic, given: usize },
+    /// An operand has a type that the intrinsic does not accept there.
     Operand {
-        /// The intrinsic.
         op: Intrinsic,
-        /// Which operand, from 0.
+        /// The operand's index, from 0.
         index: usize,
-        /// Its type.
         given: ScalarType,
     },
-    /// The intrinsic cannot give this type for these operands.
+    /// The intrinsic cannot return this type for these operands.
     Result {
-        /// The intrinsic.
         op: Intrinsic,
-        /// The result type asked for.
+        /// The requested result type.
         given: ScalarType,
     },
 }
@@ -254,7 +241,7 @@ impl fmt::Display for Misuse {
             Misuse::Operand { op, index, given } => {
                 write!(f, "operand {} of `{op}` may not have the type {given}", index + 1)
             }
-            Misuse::Result { op, given } => write!(f, "`{op}` of these operands cannot give {given}"),
+            Misuse::Result { op, given } => write!(f, "`{op}` of these operands cannot result in {given}"),
         }
     }
 }
@@ -278,8 +265,8 @@ impl From<Misuse> for ScalarError {
     }
 }
 
-/// Whether `op` takes operands of the given types and gives `result` (for a checked pair: the type of its first
-/// half).
+/// Checks that `op` accepts operands of the given types and returns `result` (for a checked pair: the type of
+/// its first half).
 pub fn check(op: Intrinsic, result: ScalarType, operands: &[ScalarType]) -> Result<(), Misuse> {
     check_types(op, result, operands, |&ty| ty)
 }

@@ -1,24 +1,23 @@
-//! Numbers of primitive types: intrinsics on them, the operators of Base where a call reaches them by dispatch, and conversion.
+//! Numbers of primitive types: intrinsics on them, Base operators reached by dispatch, and conversion.
 //! The interpreter and the run time use this file.
 //!
 //! Numbers are promoted as in Julia: of two integers the wider one wins and of equally wide ones the unsigned; a float
 //! wins over any integer, the wider of two floats over the other; `Bool` loses to all, and becomes
 //! `Int64` under arithmetic with `Bool`. Comparisons are exact for all types: no promotion rounds their operands.
 //!
-//! Known: `+ - *` and `min max` (also of more than two), `/ ÷ div % rem`, `< <= > >= == !=`, `! ~ & | ⊻ xor`, `abs`. `/` of
-//! integers is of `Float64`s. Everything else is left to the module's own methods, and so a `MethodError`.
+//! Implemented: `+ - *` and `min max` (also of more than two), `/ ÷ div % rem`, `< <= > >= == !=`,
+//! `! ~ & | ⊻ xor`, `abs`. `/` of integers converts to `Float64`. Everything else is left to the module's own
+//! methods, and is otherwise a `MethodError`.
 
 use super::{Outcome, Scalar, ScalarError, ScalarType, eval};
 use crate::intrinsic::Intrinsic;
 use crate::types::{LowType, PrimitiveRepr, Type, Types};
 use std::cmp::Ordering;
 
-/// A value of a primitive (or low) type, by its bits; those above the width are zero.
+/// A value of a primitive (or low) type, by its bits; bits above the width are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Number {
-    /// The type.
     pub ty: Type,
-    /// The bits.
     pub bits: u128,
 }
 
@@ -36,7 +35,7 @@ pub enum Converted {
     To(Number),
     /// The other type has no such number.
     Inexact,
-    /// One of the two is no type of numbers.
+    /// One of the types is not a number type.
     NoMethod,
 }
 
@@ -70,8 +69,8 @@ impl Numbers<'_> {
         Some(Scalar::new(self.scalar_type(val.ty)?, val.bits))
     }
 
-    /// A pure intrinsic with a result of type `ty`; the flag is whether a checked operation wrapped. `None` if a type is none of
-    /// numbers.
+    /// Evaluates a pure intrinsic with a result of type `ty`; the flag is whether a checked operation
+    /// wrapped. `None` if a type is not a number type.
     pub fn intrinsic(
         &self,
         op: Intrinsic,
@@ -113,7 +112,7 @@ impl Numbers<'_> {
             ("!", &[x]) if x.ty == Type::BOOL => self.apply(Intrinsic::NotInt, Type::BOOL, &[x]),
             ("~", &[x]) if self.is_integer(x.ty) => self.apply(Intrinsic::NotInt, x.ty, &[x]),
             ("abs", &[x]) => {
-                // The sign of a float counts even when it is zero or no number.
+                // The sign of a float matters even for zero and NaN.
                 let is_float = self.number(x).is_some_and(|(_, repr)| repr == PrimitiveRepr::Float);
                 if is_float
                     || self.compare_numbers(x, Number { ty: Type::INT64, bits: 0 }) == Some(Ordering::Less)
@@ -228,13 +227,13 @@ impl Numbers<'_> {
         if rank(a, x) >= rank(b, y) { a } else { b }
     }
 
-    /// A number as one of another type, where promotion says that it may be.
+    /// Converts a number to another type, as allowed by promotion.
     fn converted(&self, ty: Type, val: Number) -> Result<Number, ScalarError> {
-        // Numbers promote to types of numbers only, to which every number converts.
+        // Promotion yields only number types, to which every number converts.
         Ok(self.convert_between(ty, val)?.unwrap_or(val))
     }
 
-    /// A number as one of type `ty` by the plain conversion: integers wrap, floats round.
+    /// Converts a number to type `ty` by plain conversion: integers wrap, floats round.
     fn convert_between(&self, ty: Type, val: Number) -> Result<Option<Number>, ScalarError> {
         let Some((from, repr)) = self.number(val) else { return Ok(None) };
         if from == ty {
@@ -268,7 +267,7 @@ impl Numbers<'_> {
         self.apply(op, ty, &[val])
     }
 
-    /// `T(x)` on numbers: the conversion must be exact unless the target is a float.
+    /// `T(x)` on numbers: the conversion must be exact unless the target is a float type.
     pub fn convert(&self, ty: Type, val: Number) -> Result<Converted, ScalarError> {
         if let (Type::CHAR, true) =
             (val.ty, ty != Type::CHAR && self.number(Number { ty, bits: 0 }).is_some())
@@ -285,7 +284,7 @@ impl Numbers<'_> {
         Ok(Converted::Inexact)
     }
 
-    /// How two numbers compare, exactly; `None` if one is NaN or no number.
+    /// The exact order of two numbers; `None` if one is NaN or not a number.
     fn compare_numbers(&self, a: Number, b: Number) -> Option<Ordering> {
         let ((_, x), (_, y)) = (self.number(a)?, self.number(b)?);
         let (s, t) = (self.scalar(a)?, self.scalar(b)?);
@@ -298,7 +297,7 @@ impl Numbers<'_> {
     }
 }
 
-/// The code point of a `Char`, whose bytes stand at the top of its bits; none of one that is malformed.
+/// The code point of a `Char`, whose bytes are at the top of its bits; `None` if it is malformed.
 fn code_point(bits: u32) -> Option<u32> {
     let bytes = bits.to_be_bytes();
     let length = 4 - (bits.trailing_zeros() / 8).min(3) as usize;
@@ -323,7 +322,7 @@ fn whole(scalar: Scalar, repr: PrimitiveRepr) -> Whole {
     }
 }
 
-/// A float against an integer: whole parts as integers, then the fraction decides.
+/// Compares a float with an integer: whole parts as integers, then the fraction decides.
 fn compare_float(float: f64, int: Whole) -> Option<Ordering> {
     /// 2 to the power of 128 and of 127.
     const ABOVE_ALL: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;

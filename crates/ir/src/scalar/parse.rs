@@ -8,7 +8,7 @@ pub trait Format: FromStr {
     const PRECISION: i64;
     /// The exponents of the smallest and of the largest power of two that are normal numbers.
     const EXPONENTS: (i64, i64);
-    /// A number that the format has exactly, or an infinity.
+    /// The exact conversion of a number that the format contains, or of an infinity.
     fn exactly(value: f64) -> Self;
 }
 
@@ -30,9 +30,10 @@ impl Format for f32 {
     }
 }
 
-/// The number that a text is: decimal, hexadecimal (`0x1.8p3`), `inf`, `nan`, with white space around it. `None` for any other text.
+/// The number that a text spells: decimal, hexadecimal (`0x1.8p3`), `inf`, `nan`, with optional white space
+/// around it. `None` for any other text.
 pub fn parse_float<T: Format>(text: &[u8]) -> Option<T> {
-    // C's white space has the vertical tab, which Rust's has not.
+    // C's white space includes the vertical tab; Rust's does not.
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
     let start = text.iter().position(|byte| !is_space(byte))?;
     let end = text.iter().rposition(|byte| !is_space(byte))?;
@@ -48,7 +49,7 @@ pub fn parse_float<T: Format>(text: &[u8]) -> Option<T> {
     }
 }
 
-/// `1.8p3`: hexadecimal digits and a decimal exponent of 2, rounded once to the nearest, to even.
+/// `1.8p3`: hexadecimal digits and a decimal exponent of 2, rounded once to nearest, ties to even.
 fn hexadecimal<T: Format>(negative: bool, text: &str) -> Option<T> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => {
@@ -56,7 +57,7 @@ fn hexadecimal<T: Format>(negative: bool, text: &str) -> Option<T> {
             if shown.is_empty() || !shown.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
-            // What does not fit is zero or infinite whatever the digits are.
+            // Exponents out of range make the result zero or infinite, whatever the digits.
             let size: i64 = shown.parse().unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
             (digits, if exponent.starts_with('-') { -size } else { size })
         }
@@ -84,7 +85,7 @@ fn hexadecimal<T: Format>(negative: bool, text: &str) -> Option<T> {
         return Some(signed(0.0));
     }
     let shift = i64::from(bits.leading_zeros());
-    // The significand with its first bit on top; what follows counts as a last bit.
+    // The significand, left-aligned; its last bit is set if the dropped digits are not all zero.
     let (bits, top) = (bits << shift | u64::from(rest), scale - shift + 63);
     let (least, most) = T::EXPONENTS;
     let kept = T::PRECISION - (least - top).max(0);

@@ -1,8 +1,8 @@
 //! Composite values as Julia's `show` and `print` write them.
 //!
 //! The interpreter and the run time expose the parts of their values through [`Graph`], so that a value
-//! has the same text in both. Inside a container whose element type determines an element's type, the element is written
-//! without its own mark, so each part is written with the type that its surroundings announce:
+//! has the same text in both. Inside a container whose element type determines an element's type, the element
+//! is written without its own type mark, so each part is written with the type that its context announces:
 //!
 //! ```text
 //! Float32[1.0, 2.0]          announced Float32, so `1.0` and not `1.0f0`
@@ -10,11 +10,11 @@
 //! [(1, 0x02)]                the digits distinguish Int64 and UInt8, so no prefix
 //! ```
 //!
-//! A list of things still to be written replaces recursion. A mutable object that is inside itself is written as
-//! `#= circular reference @-n =#`, where *n* counts the levels up to it.
+//! A work list replaces recursion. A mutable object that contains itself is written as
+//! `#= circular reference @-n =#`, where *n* is the number of levels up to it.
 //!
-//! A shared value is written at each of its places, so a few objects may have an exponentially long text. It is cut at
-//! [`MAX_TEXT`] bytes, an array after [`MAX_SHOWN`] elements; `…` marks an omission.
+//! A shared value is written at each occurrence, so a few objects may have an exponentially long text. It is
+//! cut at [`MAX_TEXT`] bytes, an array after [`MAX_SHOWN`] elements; `…` marks an omission.
 //!
 //! The pieces of values with parts come from `forms.rs`.
 
@@ -24,7 +24,7 @@ use super::{Element, Shown, printed};
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
-/// The objects that are being written, outermost first.
+/// The objects being written, outermost first.
 #[derive(Default)]
 struct Open {
     path: Vec<usize>,
@@ -32,7 +32,7 @@ struct Open {
 }
 
 impl Open {
-    /// Goes into an object; if it is open already, how many levels up.
+    /// Enters an object; if it is already open, returns the number of levels up to it.
     fn enter(&mut self, id: usize) -> Option<usize> {
         if let Some(level) = self.levels.get(&id) {
             return Some(self.path.len() - level);
@@ -100,7 +100,7 @@ pub fn print<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Vec<u8>,
     }
 }
 
-/// Writes a value without parts; gives the pieces of any other, in order.
+/// Writes a value without parts; returns the pieces of any other, in order.
 fn parts<'t, G: Graph<'t>>(
     graph: &mut G,
     out: &mut String,

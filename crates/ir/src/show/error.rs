@@ -5,7 +5,7 @@
 //! | `DivideError()` | `DivideError: integer division error` |
 //! | `BoundsError([1, 2], 5)` | `BoundsError: attempt to access 2-element Vector{Int64} at index [5]` |
 //! | `ErrorException("no")` | `no` |
-//! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia ends behind the colon |
+//! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia stops after the colon |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
 //! | the same with [`AMBIGUOUS_WORLD`] | `MethodError: f(::Int64, ::String) is ambiguous` |
 //! | any other object | its text by `show` |
@@ -15,15 +15,17 @@ use super::forms::singleton;
 use super::item::{Graph, MAX_SHOWN, TypeIn, View};
 use crate::types::{Type, TypeKind, decl};
 
-/// The world in a `MethodError` of a call that several methods fit, none of which is the most specific. Julia looks for them again when it writes the
-/// text; here the exception says it, so the text stays true when methods are added. The greatest number is the world of a `MethodError` that a program makes
-/// without one, and no program has as many worlds as the number below.
+/// The world in a `MethodError` of a call to which several methods apply, none of them the most specific.
+/// Julia looks them up again when it writes the text; here the exception records it, so the text stays true
+/// when methods are added. The greatest number is the world of a `MethodError` that a program makes without
+/// one, and no program has as many worlds as the number below it.
 pub const AMBIGUOUS_WORLD: u64 = u64::MAX - 1;
 
-/// Where the `TypeError` of an `invoke` whose arguments are not of its signature says that it comes from.
+/// The context of the `TypeError` of an `invoke` whose arguments do not match its signature.
 pub const INVOKE_MISFIT: &str = "invoke: argument type error";
 
-/// The text of an exception of Base that says its name and at most one text, which is its first field; `None` for any other.
+/// The text of an exception of Base that consists of its name and at most one text, its first field; `None`
+/// for any other.
 pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
     Some(match (name, message) {
         ("DivideError", _) => format!("{name}: integer division error"),
@@ -44,7 +46,7 @@ pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
     })
 }
 
-/// The text of an exception that no handler caught.
+/// The text of an uncaught exception.
 pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<String, G::Error> {
     let ty = graph.ty(node);
     if !is_builtin_exception(ty) {
@@ -59,7 +61,7 @@ pub fn show_error<'t, G: Graph<'t>>(graph: &mut G, node: &G::Node) -> Result<Str
     if let Some(plain) = show_plain_error(&name, None) {
         return Ok(plain);
     }
-    // Whether a text is all that the exception says depends on the name alone.
+    // The name alone determines whether the exception consists of one text.
     if show_plain_error(&name, Some("")).is_some() {
         let message = text.printed(0)?;
         return Ok(show_plain_error(&name, Some(&message)).unwrap_or(message));
@@ -171,7 +173,7 @@ impl<'t, G: Graph<'t>> Texts<'_, G, G::Node> {
         })
     }
 
-    /// The target type of a conversion, unless it gives the function its name, and the value.
+    /// The target type of a conversion, unless it is the function's name, and the value.
     fn inexact(&mut self) -> Result<String, G::Error> {
         if self.field(1).is_none() {
             return Ok(String::new());

@@ -6,19 +6,19 @@
 //!                       point ≤ -4     -3 … 0       1 … most              above
 //!                       1.0e-5         0.0001       123.4   100000.0      1.0e6
 //! most                  6 for Float64 and Float32, 3 for Float16
-//! exponent letter       e; f for Float32 where the text says the type or an array around it does
-//! type mark             none for Float64; f0 behind a Float32 without exponent; Float16(…) around a Float16
+//! exponent letter       e; f for Float32 where the text or the enclosing array states the type
+//! type mark             none for Float64; f0 after a Float32 without exponent; Float16(…) around a Float16
 //! ```
 //!
-//! Digits of `Float64` and `Float32` come from Rust's `{:e}`, which gives the shortest representation nearest
-//! to the value. Those of `Float16` are searched for: rounding to 1, 2, … 5 digits until one reads back as
-//! the same bits.
+//! Digits of `Float64` and `Float32` come from Rust's `{:e}`, which yields the shortest representation
+//! nearest to the value. Digits of `Float16` are searched for: rounding to 1, 2, … 5 digits until one reads
+//! back as the same bits.
 
 use std::fmt;
 
 use crate::scalar::{f16_to_f64, f64_to_f16};
 
-/// Whether the text says the type.
+/// How much of the type the text shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
     /// `1.5f0`
@@ -42,7 +42,7 @@ fn decimal(scientific: &str) -> Decimal {
     Decimal { digits, point: exponent.parse().unwrap_or(0) + 1 }
 }
 
-/// The fewest digits that read back as a positive finite `Float16`; of several, those nearest to it.
+/// The fewest digits that read back as a positive finite `Float16`; of several candidates, the nearest.
 fn shortest_f16(bits: u16) -> Decimal {
     let value = f16_to_f64(bits);
     for precision in 0..5 {
@@ -50,8 +50,8 @@ fn shortest_f16(bits: u16) -> Decimal {
         let (significand, exponent) = nearest.split_once('e').unwrap_or((&nearest, "0"));
         let digits: i32 = significand.replace('.', "").parse().unwrap_or(0);
         let exponent = exponent.parse().unwrap_or(0) - precision as i32;
-        // Below a power of two the floats lie closer than above it, so that the nearest decimal may read back as another
-        // value while its neighbour does not.
+        // Floats are denser below a power of two than above it, so the nearest decimal may read back as
+        // another value while its neighbour does not.
         for candidate in [digits, digits + 1, digits - 1] {
             let text = format!("{candidate}e{exponent}");
             if text.parse().is_ok_and(|read: f64| f64_to_f16(read) == bits) {
@@ -109,7 +109,7 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// A NaN shows no sign.
+/// NaN is written without a sign.
 fn write_sign(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
     if value.is_sign_negative() && !value.is_nan() { f.write_str("-") } else { Ok(()) }
 }
@@ -159,7 +159,7 @@ mod tests {
             };
             assert_eq!(reads_as(&digits), bits, "0.{digits}e{point}");
             assert!(!digits.ends_with('0') && !digits.starts_with('0'), "{digits}");
-            // Neither neighbour with one digit less is the same value.
+            // Neither neighbour with one digit fewer has the same value.
             let shorter: i32 = digits[..digits.len() - 1].parse().unwrap_or(0);
             for shorter in [shorter, shorter + 1] {
                 let width = digits.len() - 1;

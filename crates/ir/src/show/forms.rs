@@ -1,4 +1,4 @@
-//! The pieces of composite values: structs, tuples, arrays, and the library's types that have a form of their own.
+//! The pieces of composite values: structs, tuples, arrays, and library types with their own form.
 //!
 //! | type | text |
 //! |---|---|
@@ -6,10 +6,11 @@
 //! | `UnitRange`, `StepRange`, `OneTo` | `1:3`, `1:2:7`, `Base.OneTo(4)` |
 //! | `Rational`, `Complex` | `1//2`, `1.0 - 2.0im`, `NaN + Inf*im`, `im` |
 //! | `Some`, `CartesianIndex` | `Some(3)`, `CartesianIndex(1, 2)` |
-//! | `SubString` | that of the string |
+//! | `SubString` | like the string |
 //! | `Dict`, `Set` | `Dict("a" => 1)`, `Dict{Any, Int64}(1 => 2)`, `Set([1, 2])`, `Set{Int64}()` |
 //!
-//! Elements of a table come in the order of its places, as in Julia. A value whose parts are not what Julia makes them is written as a plain struct.
+//! Table elements come in slot order, as in Julia. A value whose parts are not as Julia makes them is written
+//! as a plain struct.
 //!
 //! Not done: ranges of floats (`StepRangeLen`), which compute their ends.
 
@@ -40,7 +41,8 @@ fn is_missing(ty: TypeIn<'_>) -> bool {
     decl.is_builtin() && ty.types.names().text(ty.types.decl(decl).name) == "Missing"
 }
 
-/// The pieces of a value of a type with a form of its own; `None` for any other, and for parts that are not Julia's.
+/// The pieces of a value of a type with its own form; `None` for any other, and for parts that Julia would
+/// not make.
 pub(super) fn form_parts<'t, G: Graph<'t>>(
     graph: &mut G,
     ty: TypeIn<'t>,
@@ -86,7 +88,7 @@ pub(super) fn form_parts<'t, G: Graph<'t>>(
     })
 }
 
-/// A pair, whose parts have announced types if it has; a pair in a pair stands in parentheses.
+/// A pair, whose parts may have announced types; nested pairs are parenthesised.
 fn pair<'t, G: Graph<'t>>(
     graph: &G,
     announced: Option<TypeIn<'t>>,
@@ -112,7 +114,8 @@ fn pair<'t, G: Graph<'t>>(
     pieces
 }
 
-/// A complex number: the sign of the imaginary part stands between the parts, and a `*` behind one that would not read as a factor.
+/// A complex number: the sign of the imaginary part separates the parts, and `*` follows one that would not
+/// read as a factor.
 fn complex<'t, G: Graph<'t>>(
     graph: &mut G,
     re: &G::Node,
@@ -211,14 +214,15 @@ pub(super) fn sub_string<'t, G: Graph<'t>>(
     }))
 }
 
-/// The keys and values of a table, in the order of their places.
+/// The keys and values of a table, in slot order.
 struct Entries<N> {
     list: Vec<(Option<N>, Option<N>)>,
-    /// Whether the table may have more: only so many places are looked at.
+    /// Whether the table may have more: the number of slots examined is limited.
     is_cut: bool,
 }
 
-/// The entries of a `Dict`. A place is filled if its byte is 1, until Julia 1.8, or has the highest bit, since.
+/// The entries of a `Dict`. A slot is filled if its byte is 1, until Julia 1.8, or has its highest bit set,
+/// since.
 fn entries<'t, G: Graph<'t>>(
     graph: &mut G,
     fields: &[Option<G::Node>],
@@ -351,7 +355,7 @@ pub(super) fn element_parts<'t, N: Clone>(
     parts.push(Item::Text(if dims.is_empty() { "fill(" } else { "[" }));
     let said = dims.iter().fold(1, |n: usize, &d| n.saturating_mul(usize::try_from(d).unwrap_or(0)));
     let is_cut = said > MAX_SHOWN && elements.len() == MAX_SHOWN;
-    // Elements that do not fill the extents are written in a row.
+    // Elements that do not match the extents are written in a row.
     if dims.len() <= 1 || said != elements.len() {
         parts.push(Item::Row(Row { elements: elements.into_iter(), elem, has_begun: false, is_cut }));
     } else {
@@ -360,7 +364,7 @@ pub(super) fn element_parts<'t, N: Clone>(
         let page_size = rows.saturating_mul(columns).max(1);
         for (page, elements) in elements.chunks(page_size).enumerate() {
             if page > 0 {
-                // As many semicolons as the number of the highest dimension that just ended.
+                // The number of semicolons is the highest dimension that just ended.
                 let mut size = 1;
                 let ended = dims[2..].iter().take_while(|&&d| {
                     size = i64::saturating_mul(size, d);

@@ -1,4 +1,4 @@
-//! The parts of a value, and the pieces of its text: what `compose.rs` and `forms.rs` work on.
+//! The parts of a value and the pieces of its text, which `compose.rs` and `forms.rs` work on.
 
 use crate::types::{PrimitiveRepr, Type, Types};
 
@@ -9,10 +9,10 @@ use std::fmt::Write;
 /// The length in bytes at which the text of a value is cut.
 pub const MAX_TEXT: usize = 1 << 24;
 
-/// How many elements of an array are written.
+/// The number of elements of an array that are written.
 pub const MAX_SHOWN: usize = 1 << 20;
 
-/// Where something is left out.
+/// Marks an omission.
 pub(super) const CUT: &str = "…";
 
 /// A type and the table that it belongs to.
@@ -20,7 +20,6 @@ pub(super) const CUT: &str = "…";
 pub struct TypeIn<'t> {
     /// The table.
     pub types: &'t Types,
-    /// The type.
     pub ty: Type,
 }
 
@@ -34,7 +33,7 @@ impl<'t> TypeIn<'t> {
         self.types.display(self.ty).to_string()
     }
 
-    /// Whether two types, of two tables perhaps, read the same.
+    /// Whether two types, possibly of different tables, have the same text.
     pub(super) fn is(self, other: TypeIn<'_>) -> bool {
         if std::ptr::eq(self.types, other.types) { self.ty == other.ty } else { self.text() == other.text() }
     }
@@ -49,13 +48,11 @@ pub enum View<'t, N> {
     Singleton,
     /// The bytes of a string.
     Str(Cow<'t, [u8]>),
-    /// A symbol.
     Symbol(String),
     /// A type as a value.
     Type(TypeIn<'t>),
-    /// A module.
     Module(String),
-    /// A token, which is no value of the program.
+    /// A token, which is not a value of the program.
     Token,
     /// The place before element `offset + 1` of a `Memory`.
     MemoryRef {
@@ -68,11 +65,10 @@ pub enum View<'t, N> {
     Fields(Vec<Option<N>>),
     /// An `Array` or `Memory`; elements in column-major order, `None` for an undefined one.
     Elements {
-        /// The element type.
         elem: TypeIn<'t>,
         /// The extents.
         dims: Vec<i64>,
-        /// As many as the extents multiply to, or as were asked for.
+        /// As many as the product of the extents, or as many as requested.
         elements: Vec<Option<N>>,
     },
 }
@@ -81,16 +77,16 @@ pub enum View<'t, N> {
 pub trait Graph<'t> {
     /// A value.
     type Node: Clone;
-    /// Why one cannot be read.
+    /// Error returned by a read.
     type Error;
 
-    /// Its type: what `typeof` gives, and `Type{T}` for the type `T`.
+    /// Its type: the result of `typeof`, and `Type{T}` for the type `T`.
     fn ty(&self, node: &Self::Node) -> TypeIn<'t>;
 
-    /// A number that the same object has every time and no other one; `None` for a value that cannot be inside itself.
+    /// A number that identifies an object; `None` for a value that cannot contain itself.
     fn identity(&self, node: &Self::Node) -> Option<usize>;
 
-    /// Its parts; of an array the first `most` elements.
+    /// Its parts; for an array the first `most` elements.
     fn view(&mut self, node: &Self::Node, most: usize) -> Result<View<'t, Self::Node>, Self::Error>;
 }
 
@@ -101,11 +97,11 @@ pub(super) enum Item<'t, N> {
     Owned(String),
     /// The elements of an array that are still to be written in a row.
     Row(Row<'t, N>),
-    /// An object is done.
+    /// The end of an object.
     Leave,
 }
 
-/// Elements in a row. They become items one by one, since an array may have a million of them.
+/// Elements in a row. They become items one at a time, since an array may have a million.
 pub(super) struct Row<'t, N> {
     pub(super) elements: std::vec::IntoIter<Option<N>>,
     pub(super) elem: TypeIn<'t>,
@@ -137,7 +133,7 @@ pub(super) fn shown(ty: TypeIn<'_>, bits: u128) -> Option<Shown<'static>> {
     })
 }
 
-/// Writes a string in quotes, as far as a text may be long: escapes take up to four times as many bytes.
+/// Writes a string in quotes, up to the text limit: escapes take up to four times as many bytes.
 pub(super) fn write_text(out: &mut String, bytes: &[u8]) {
     let kept = &bytes[..bytes.len().min(MAX_TEXT)];
     // Writing to a string cannot fail.

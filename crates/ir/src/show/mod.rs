@@ -13,9 +13,10 @@
 //! | `String` | `"a\"q\"\n\$"` | the same |
 //! | `Symbol` | `:x`, `:+`, `:(==)`, `Symbol("Not Found")` | the same |
 //!
-//! [`Shown`] prints the first column, [`Element`] the second; [`printed`] is the text by `print` instead of `show`. `float.rs` has the rules for digits,
-//! `text.rs` those for characters, strings and symbols. The type of a value selects among them. `compose.rs` writes composite values,
-//! `error.rs` exceptions in the words of Julia's `showerror`.
+//! [`Shown`] prints the second column, [`Element`] the third; [`printed`] returns the text by `print` instead
+//! of `show`. `float.rs` has the rules for digits, `text.rs` the rules for characters, strings and symbols.
+//! The type of a value selects among them. `compose.rs` writes composite values, `error.rs` exceptions in the
+//! words of Julia's `showerror`.
 
 mod compose;
 mod error;
@@ -40,9 +41,8 @@ pub enum Shown<'a> {
     Signed(i128),
     /// An unsigned integer.
     Unsigned {
-        /// The width, which gives the number of digits.
+        /// The width, which determines the number of digits.
         bits: u16,
-        /// The value.
         value: u128,
     },
     /// A `Float16`, by its bits.
@@ -59,7 +59,7 @@ pub enum Shown<'a> {
     Symbol(&'a str),
 }
 
-/// The same value where its type is known already, as inside `Float32[1.5]`.
+/// A value whose type is known from its context, as inside `Float32[1.5]`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Element<'a>(pub Shown<'a>);
 
@@ -92,7 +92,8 @@ impl fmt::Display for Element<'_> {
     }
 }
 
-/// The bytes that Julia's `print` writes: characters and strings as they are, numbers in decimal and without marks.
+/// The bytes that Julia's `print` writes: characters and strings unquoted, numbers in decimal and without
+/// marks.
 pub fn printed(value: Shown<'_>) -> Vec<u8> {
     struct Plain<'a>(Shown<'a>);
     impl fmt::Display for Plain<'_> {

@@ -5,16 +5,15 @@
 //!
 //! ```text
 //! 'a'  61 00 00 00      'é'  c3 a9 00 00      '🦀'  f0 9f a6 80      a stray byte  ff 00 00 00
-//!
-//! well formed: a leading byte, as many continuation bytes as it says, zeros; and no shorter form exists.
+//! well formed: a leading byte, as many continuation bytes as it announces, zeros; and no shorter form exists.
 //! ```
 //!
 //! A well-formed sequence has a code point, which may be a surrogate or beyond U+10FFFF; those print as escapes.
 //! Other bytes print one by one. A string is cut into characters by the same rule: a leading byte takes
 //! the continuation bytes that follow, at most as many as it announces.
 //!
-//! *Printable* is what Unicode calls letters, marks, numbers, punctuation, symbols and spaces. Rust's tables
-//! answer for all but spaces; their Unicode version may differ from Julia's.
+//! *Printable* means Unicode letters, marks, numbers, punctuation, symbols and spaces. Rust's tables cover
+//! all but spaces; their Unicode version may differ from Julia's.
 
 use std::fmt::{self, Write};
 
@@ -27,7 +26,7 @@ pub fn char_to_bits(c: char) -> u32 {
     u32::from_be_bytes(bytes)
 }
 
-/// The character of Julia's bits; `None` if they are malformed, or no Unicode scalar value.
+/// The character of Julia's bits; `None` if they are malformed or not a Unicode scalar value.
 pub fn bits_to_char(bits: u32) -> Option<char> {
     code_point(bits).and_then(char::from_u32)
 }
@@ -39,8 +38,7 @@ pub(super) fn char_bytes(bits: u32) -> Vec<u8> {
     bytes[..used].to_vec()
 }
 
-/// How many bytes a character has that begins with this one; `None` for continuation bytes and those never
-/// used.
+/// The length of a character that begins with this byte; `None` for continuation bytes and those never used.
 fn announced_length(lead: u8) -> Option<usize> {
     match lead {
         0..0x80 => Some(1),
@@ -76,7 +74,7 @@ fn code_point(bits: u32) -> Option<u32> {
     (value >= least).then_some(value)
 }
 
-/// Cuts the first character off a string: its bits, and the rest.
+/// Splits off the first character of a string: its bits, and the rest.
 fn next_char(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let &lead = bytes.first()?;
     let announced = announced_length(lead).unwrap_or(1);
@@ -97,13 +95,14 @@ fn is_printable(code: u32) -> bool {
     if c.is_whitespace() {
         return !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
     }
-    // Behind another character, std escapes exactly what is not printable; alone it escapes combining marks, too.
+    // After another character, std escapes exactly the unprintable characters; alone it also escapes
+    // combining marks.
     let mut bytes = [b'a', 0, 0, 0, 0];
     let end = 1 + c.encode_utf8(&mut bytes[1..]).len();
     str::from_utf8(&bytes[..end]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
 }
 
-/// The letter after the backslash that Julia has for a control character.
+/// Julia's letter after the backslash for a control character.
 fn escape_letter(code: u32) -> Option<char> {
     Some(match code {
         7 => 'a',
@@ -148,8 +147,8 @@ pub(super) fn write_char(f: &mut impl Write, bits: u32) -> fmt::Result {
     f.write_char('\'')
 }
 
-/// Writes `"…"`. An escape of varying length takes all its digits where the next character could be read as
-/// one more.
+/// Writes `"…"`. An escape of varying length is written with all its digits where the next character could be
+/// read as one more.
 pub(super) fn write_string(f: &mut impl Write, bytes: &[u8]) -> fmt::Result {
     f.write_char('"')?;
     let mut rest = bytes;
@@ -173,10 +172,10 @@ pub(super) fn write_string(f: &mut impl Write, bytes: &[u8]) -> fmt::Result {
     f.write_char('"')
 }
 
-/// Operators that need parentheses behind a colon.
+/// Operators that need parentheses after a colon.
 const PARENTHESISED: &[&str] = &[":", "::", ":=", "=", "==", "===", "=>"];
 
-/// The operators of ASCII characters, between spaces; most also exist with a dot in front.
+/// Operators in ASCII, separated by spaces; most also exist with a leading dot.
 const OPERATORS: &str = "! != !== $ % %= & && &= * *= + ++ += - --> -= -> . .. ... / // //= /= < <-- <--> <: << <<= <= <| = == === => > >: >= >> >>= >>> >>>= ? \\ \\= ^ ^= | |= |> || ~";
 
 fn is_operator(name: &str) -> bool {
@@ -192,7 +191,7 @@ fn is_operator(name: &str) -> bool {
     one_symbol || OPERATORS.split(' ').any(|operator| operator == name || operator == undotted)
 }
 
-/// Writes `:name`, or `Symbol("…")` where the name cannot stand behind a colon.
+/// Writes `:name`, or `Symbol("…")` where the name cannot follow a colon.
 pub(super) fn write_symbol(f: &mut impl Write, name: &str) -> fmt::Result {
     let mut chars = name.chars();
     // Keywords are ordinary names here; `true` and `false` would read as values.

@@ -1,6 +1,6 @@
-//! The surface syntax tree: what the text says, before anything is looked up.
+//! The surface syntax tree: the text's content before names are looked up.
 //!
-//! Both containers (`.jlir` files and dumps of Julia's printed IR) give the same tree. One kind of node,
+//! Both containers (`.jlir` files and dumps of Julia's printed IR) yield the same tree. One kind of node,
 //! [`Expr`], stands for values and for types, because Julia's types are expressions. Names are slices of the source
 //! unless they had to be unescaped. Every node has its place.
 //!
@@ -53,7 +53,6 @@ pub struct TypeDecl<'a> {
     pub supertype: Option<Expr<'a>>,
 }
 
-/// The kind of a type declaration.
 #[derive(Clone, Debug)]
 pub enum TypeDeclKind<'a> {
     /// `struct` and `mutable struct`.
@@ -72,12 +71,10 @@ pub enum TypeDeclKind<'a> {
     },
 }
 
-/// A field of a struct.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
     /// The whole field.
     pub span: Span,
-    /// Its name.
     pub name: Name<'a>,
     /// Its type; absent means `Any`.
     pub ty: Option<Expr<'a>>,
@@ -107,7 +104,6 @@ pub struct GlobalDecl<'a> {
 pub struct Check<'a> {
     /// The line after its header.
     pub span: Span,
-    /// The call.
     pub call: Expr<'a>,
     /// The expected outcome.
     pub expected: Expected<'a>,
@@ -129,7 +125,6 @@ pub struct Function<'a> {
     pub span: Span,
     /// Whether it is a dump, with its signature in a header.
     pub is_dump: bool,
-    /// The level.
     pub level: Level,
     /// The signature; a dump without a `# signature:` line has none.
     pub signature: Option<Signature<'a>>,
@@ -144,7 +139,6 @@ pub struct Function<'a> {
 pub struct Signature<'a> {
     /// The whole signature.
     pub span: Span,
-    /// The callee.
     pub callee: Callee<'a>,
     /// The parameters, without the callee.
     pub params: Vec<Param<'a>>,
@@ -152,14 +146,14 @@ pub struct Signature<'a> {
     pub result: Option<Expr<'a>>,
     /// The variables of `where`, the outermost first.
     pub vars: Vec<Expr<'a>>,
-    /// `inline` or `noinline` behind it, and its place.
+    /// `inline` or `noinline` after it, and its place.
     pub inlining: Option<(Inlining, Span)>,
 }
 
 /// The owner of a signature's method.
 #[derive(Clone, Debug)]
 pub enum Callee<'a> {
-    /// A function of its own name, perhaps with modules in front.
+    /// A named function, optionally qualified by modules.
     Named(Vec<Name<'a>>, Span),
     /// `(self::T)(…)`: objects of a type.
     Object(Param<'a>),
@@ -170,7 +164,7 @@ pub enum Callee<'a> {
 pub struct Param<'a> {
     /// The whole parameter.
     pub span: Span,
-    /// Its name, unless it is `::T` only.
+    /// Its name, unless it is just `::T`.
     pub name: Option<Name<'a>>,
     /// Its type; absent means `Any`.
     pub ty: Option<Expr<'a>>,
@@ -198,17 +192,16 @@ pub struct Row<'a> {
     pub result: Option<(u32, Span)>,
     /// The label before a call.
     pub label: Option<CallLabel>,
-    /// The statement.
     pub stmt: Stmt<'a>,
     /// The type after `::`; a list in low IR.
     pub ty: Option<Expr<'a>>,
-    /// `inline` or `noinline` behind it, and its place.
+    /// `inline` or `noinline` after it, and its place.
     pub inlining: Option<(Inlining, Span)>,
     /// The source line in the left gutter.
     pub line: Option<u32>,
 }
 
-/// The label that Julia's printer puts in front of a call. The callee alone determines the operation.
+/// The label that Julia's printer puts before a call. The callee alone determines the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallLabel {
     /// `intrinsic`
@@ -223,10 +216,9 @@ pub enum CallLabel {
     DynamicBuiltin,
 }
 
-/// A statement.
 #[derive(Clone, Debug)]
 pub enum Stmt<'a> {
-    /// A call, a literal, a load or store of a global, an `Expr`: what has no form of its own.
+    /// A call, a literal, a load or store of a global, an `Expr`: anything without its own form.
     Expr(Expr<'a>),
     /// `invoke callee(args…)`; each argument is annotated with the type that the method expects.
     Invoke {
@@ -234,21 +226,19 @@ pub enum Stmt<'a> {
         dynamic: bool,
         /// The function or the object called.
         callee: Expr<'a>,
-        /// The arguments.
         args: Vec<Expr<'a>>,
     },
     /// `φ (#1 => v, …)`.
     Phi(Vec<PhiEdge<'a>>),
     /// `π (value, T)`.
     Pi {
-        /// The value.
         value: Expr<'a>,
         /// The type that it is known to have here.
         ty: Expr<'a>,
     },
     /// `φᶜ (%1, …)`.
     PhiC(Vec<Expr<'a>>),
-    /// `ϒ (value)`; `ϒ (#undef)` has none.
+    /// `ϒ (value)`; `None` for `ϒ (#undef)`.
     Upsilon(Option<Expr<'a>>),
     /// `%new(T, …)`.
     New(Vec<Expr<'a>>),
@@ -256,7 +246,7 @@ pub enum Stmt<'a> {
     SplatNew(Vec<Expr<'a>>),
     /// `goto #n`.
     Goto(Target),
-    /// `goto #n if not cond`, and `else #m` where the other way does not fall through.
+    /// `goto #n if not cond`, and `else #m` if the other edge does not fall through.
     GotoIfNot {
         /// Tested for `true`.
         cond: Expr<'a>,
@@ -264,7 +254,7 @@ pub enum Stmt<'a> {
         target: Target,
         /// Taken when it is true; absent means the next block.
         otherwise: Option<Target>,
-        /// `weights 1:99`: how often it is true and false.
+        /// `weights 1:99`: the frequencies of true and false.
         weights: Option<BranchWeights>,
     },
     /// `return value`.
@@ -283,7 +273,7 @@ pub enum Stmt<'a> {
 }
 
 impl<'a> Stmt<'a> {
-    /// Shows `look` the expressions directly inside, in the order of the text.
+    /// Calls `look` with each direct subexpression, in text order.
     pub fn each_expr(&self, look: &mut dyn FnMut(&Expr<'a>)) {
         match self {
             Stmt::Expr(expr) | Stmt::GotoIfNot { cond: expr, .. } => look(expr),
@@ -311,12 +301,11 @@ pub struct Target {
     pub span: Span,
 }
 
-/// One edge of a φ.
 #[derive(Clone, Debug)]
 pub struct PhiEdge<'a> {
     /// The predecessor.
     pub from: Target,
-    /// The value; `#undef` has none.
+    /// The value; `None` for `#undef`.
     pub value: Option<Expr<'a>>,
 }
 
@@ -325,31 +314,30 @@ pub struct PhiEdge<'a> {
 pub struct Expr<'a> {
     /// Its place.
     pub span: Span,
-    /// Its kind.
     pub kind: ExprKind<'a>,
     height: u16,
 }
 
 impl<'a> Expr<'a> {
-    /// A node over its children. The height saturates far above [`MAX_DEPTH`](super::MAX_DEPTH), beyond which the parser refuses a tree.
+    /// A node with its height. The height saturates far above [`MAX_DEPTH`](super::MAX_DEPTH), beyond which
+    /// the parser refuses a tree.
     pub(super) fn new(span: Span, kind: ExprKind<'a>) -> Expr<'a> {
         let mut below = 0;
         kind.each_child(&mut |child| below = below.max(child.height));
         Expr { span, kind, height: below.saturating_add(1) }
     }
 
-    /// The length of the longest way to a leaf, the node itself included.
+    /// The length of the longest path to a leaf, the node itself included.
     pub(super) fn height(&self) -> u16 {
         self.height
     }
 }
 
-/// The kinds of expression.
 #[derive(Clone, Debug)]
 pub enum ExprKind<'a> {
-    /// `x`, `_2`, `#self#`, `nothing`, `var"f#1"`, an operator standing alone.
+    /// `x`, `_2`, `#self#`, `nothing`, `var"f#1"`, a bare operator.
     Name(Name<'a>),
-    /// `x@_2`: a name and the slot that it stands for.
+    /// `x@_2`: a name and its slot.
     Slot(Name<'a>, u32),
     /// `Base.add_int`: two or more parts.
     Path(Vec<Name<'a>>),
@@ -359,7 +347,6 @@ pub enum ExprKind<'a> {
     BlockRef(u32),
     /// `#undef`.
     Undef,
-    /// A literal.
     Literal(Literal<'a>),
     /// `:name`.
     Symbol(Name<'a>),
@@ -371,7 +358,7 @@ pub enum ExprKind<'a> {
     Head(Name<'a>, Vec<Expr<'a>>),
     /// Any other `$( … )`.
     Interpolation(Box<Expr<'a>>),
-    /// `(e).name` where `e` is no path.
+    /// `(e).name` where `e` is not a path.
     Property(Box<Expr<'a>>, Name<'a>),
     /// `f(args…)`; arguments after `;` follow those before it.
     Call(Box<Expr<'a>>, Vec<Expr<'a>>),
@@ -399,12 +386,12 @@ pub enum ExprKind<'a> {
     Macro(Name<'a>, Vec<Expr<'a>>),
     /// `Ptr{T} @0x…`.
     Pointer(Box<Expr<'a>>, Wide),
-    /// Julia syntax inside `$( … )` or `:( … )` that this reader does not take apart; the span has the text.
+    /// Julia syntax inside `$( … )` or `:( … )` that this reader does not parse; the span has the text.
     Opaque,
 }
 
 impl<'a> ExprKind<'a> {
-    /// Shows `look` the expressions directly inside, in the order of the text.
+    /// Calls `look` with each direct subexpression, in text order.
     pub fn each_child(&self, look: &mut dyn FnMut(&Expr<'a>)) {
         match self {
             ExprKind::Quote(e)
@@ -444,13 +431,14 @@ impl<'a> ExprKind<'a> {
 /// The elements of an array literal.
 #[derive(Clone, Debug)]
 pub struct ArrayItems<'a> {
-    /// Row by row.
+    /// Stored row by row.
     pub items: Vec<Expr<'a>>,
     /// The length of a row; absent for a vector.
     pub columns: Option<usize>,
 }
 
-/// A number of 128 bits in two words: as one it would give all nodes its alignment, and make them a quarter larger.
+/// A 128-bit number in two words: as a `u128` it would raise the alignment of all nodes and make them a
+/// quarter larger.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Wide([u64; 2]);
 
@@ -473,7 +461,7 @@ impl fmt::Debug for Wide {
     }
 }
 
-/// A literal as written. Types of integers come later, from the context.
+/// A literal as written. Integer types are inferred later, from the context.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal<'a> {
     /// A decimal integer.
@@ -483,9 +471,8 @@ pub enum Literal<'a> {
         /// The absolute value.
         magnitude: Wide,
     },
-    /// A hexadecimal, octal or binary integer; its digits say its width.
+    /// A hexadecimal, octal or binary integer, whose width follows from its digits.
     Unsigned {
-        /// The value.
         value: Wide,
         /// 8, 16, 32, 64 or 128.
         bits: u8,

@@ -1,9 +1,11 @@
-//! Text of other languages that people paste: LLVM's IR, and Julia's source instead of what Julia prints of it.
+//! Recognises texts in other languages that people paste: LLVM IR, and Julia source instead of Julia's
+//! printed IR.
 //!
-//! Such a text gives unhelpful findings about its first lines. When a text has errors, its lines are looked through for what no line of
-//! ours begins with, and the first finding gets a note that says what is read here. A guess: it changes no outcome.
+//! The findings for such a text are unhelpful. So when a text has errors, its lines are searched for
+//! beginnings that our text never has, and the first finding gets a note that says what is read here. A
+//! guess: it changes no outcome.
 
-/// A language that is not read.
+/// A language that this reader does not accept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Language {
     Llvm,
@@ -24,7 +26,7 @@ impl Language {
     }
 }
 
-/// How lines of LLVM's IR begin that are no instructions.
+/// Beginnings of lines of LLVM IR that are not instructions.
 const LLVM_LINES: [&str; 8] = [
     "; ModuleID",
     "; Function Attrs",
@@ -36,7 +38,7 @@ const LLVM_LINES: [&str; 8] = [
     "declare ",
 ];
 
-/// Instructions of LLVM's IR without a result, with the first word of what follows.
+/// LLVM instructions without a result, with the first word of what follows.
 const LLVM_EFFECTS: [&str; 9] = [
     "ret void",
     "ret i",
@@ -49,7 +51,7 @@ const LLVM_EFFECTS: [&str; 9] = [
     "call void ",
 ];
 
-/// Instructions of LLVM's IR with a result.
+/// LLVM instructions with a result.
 const LLVM_VALUES: [&str; 36] = [
     "add",
     "sub",
@@ -89,7 +91,7 @@ const LLVM_VALUES: [&str; 36] = [
     "insertvalue",
 ];
 
-/// Words that begin lines of Julia's source, and of no other text that is read.
+/// Words that begin lines of Julia source, but not of any text that this reader accepts.
 const JULIA_WORDS: [&str; 16] = [
     "using",
     "import",
@@ -109,7 +111,7 @@ const JULIA_WORDS: [&str; 16] = [
     "return",
 ];
 
-/// The language of the first line that is known to be of one.
+/// The language of the first recognised line.
 pub(super) fn guess(text: &str) -> Option<Language> {
     text.lines().find_map(|line| {
         let line = line.trim();
@@ -125,7 +127,7 @@ pub(super) fn guess(text: &str) -> Option<Language> {
 
 fn is_llvm(line: &str) -> bool {
     if let Some(start) = LLVM_LINES.iter().find(|start| line.starts_with(**start)) {
-        // Of functions the symbol shows it.
+        // A function is recognised by the `@` of its symbol.
         return !matches!(*start, "define " | "declare ") || line.contains('@');
     }
     if LLVM_EFFECTS.iter().any(|start| line.starts_with(start)) {

@@ -1,7 +1,8 @@
-//! Errors of the text itself, before names are looked up.
+//! Syntax errors, found before names are looked up.
 //!
-//! Each variant carries what its sentence needs; [`Fault`] adds the place. A fault ends the statement or declaration
-//! it is in and nothing more: the reader continues with the next one, so that one run reports as much as makes sense.
+//! Each variant carries the data for its sentence; [`Fault`] adds the place. A fault ends only the statement
+//! or declaration that it is in: the reader continues with the next one, so that one run reports as much as
+//! makes sense.
 
 use std::fmt::{self, Display};
 
@@ -11,11 +12,11 @@ use crate::diag::{Diagnostic, Finding, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyntaxError {
-    /// Something else was expected here.
+    /// Another token was expected here.
     Unexpected {
-        /// The text found there, shortened.
+        /// The text found, shortened.
         found: String,
-        /// The alternatives at this place.
+        /// The accepted alternatives.
         expected: &'static str,
     },
     /// A bracket has no partner in its statement.
@@ -27,9 +28,9 @@ pub enum SyntaxError {
     UnterminatedString,
     /// A character literal has no closing quote.
     UnterminatedChar,
-    /// A character literal holds none or several.
+    /// A character literal that does not contain exactly one character.
     NotOneChar,
-    /// An escape that Julia does not know, or with digits out of range.
+    /// An escape that Julia does not have, or with digits out of range.
     BadEscape {
         /// The escape as written.
         escape: String,
@@ -43,21 +44,18 @@ pub enum SyntaxError {
     NumberTooLarge,
     /// The number of a row or block has more than 32 bits.
     RowTooLarge,
-    /// A character that begins nothing.
+    /// A character that cannot begin a token.
     StrayCharacter {
         /// The character.
         found: char,
     },
     /// Nesting beyond the limit.
-    TooDeep {
-        /// The limit.
-        limit: u32,
-    },
+    TooDeep { limit: u32 },
     /// A line that belongs to no container.
     StrayLine,
     /// A statement before the first block header or outside the guards.
     RowOutsideBlock,
-    /// A block header with nothing behind it.
+    /// A block header without rows.
     EmptyBlock {
         /// The number of the block.
         block: u32,
@@ -117,7 +115,7 @@ impl Display for SyntaxError {
             UnterminatedString => f.write_str("the string is not closed on its line"),
             UnterminatedChar => f.write_str("the character literal is not closed"),
             NotOneChar => f.write_str("a character literal holds exactly one character"),
-            BadEscape { escape } => write!(f, "`{escape}` is no escape sequence"),
+            BadEscape { escape } => write!(f, "`{escape}` is not an escape sequence"),
             BadNumber { text } => write!(f, "`{text}` is no number"),
             RowTooLarge => f.write_str("the number of a row or block does not fit into 32 bits"),
             NumberTooLarge => f.write_str("the number does not fit into 128 bits"),
@@ -142,7 +140,7 @@ impl Display for SyntaxError {
     }
 }
 
-/// A broken rule at its place. Boxed, because results that carry it travel through every parsing function.
+/// A broken rule with its place. Boxed, because results that carry it pass through every parsing function.
 #[derive(Clone, Debug)]
 pub(super) struct Fault(Box<(SyntaxError, Span)>);
 

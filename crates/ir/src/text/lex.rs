@@ -1,7 +1,7 @@
 //! The lexer of the text form: characters to tokens.
 //!
-//! Its only state is a position in the text. It is `Copy` and returns one token per call; a caller looks ahead by
-//! lexing with a copy. Julia's printed IR has a few tokens of its own:
+//! Its only state is a position in the text. It is `Copy` and returns one token per call; a caller looks
+//! ahead by lexing with a copy. Julia's printed IR has some special tokens:
 //!
 //! | text | token |
 //! |---|---|
@@ -14,9 +14,9 @@
 //!
 //! A `#` before a blank begins a comment that extends to the end of the line. A comment `#= … =#` ends on its line.
 //!
-//! Invariants: every call advances unless the end is reached; spans lie on character boundaries; nothing panics.
-//! Cost: each character is read a bounded number of times. Nearly all characters are ASCII; a table classifies these,
-//! and only the others are decoded.
+//! Invariants: every call advances unless the end is reached; spans are on character boundaries; nothing
+//! panics. Cost: each character is read a bounded number of times. Nearly all characters are ASCII; a table
+//! classifies these, and only the others are decoded.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub(super) enum Tok<'a> {
     /// `@` before a digit, or before a character that cannot be part of a name.
     AtSign,
     Literal(Literal<'a>),
-    /// `r"…"`, `b"…"`, `dateformat"…"` and their like: the word and the bytes. `` `…` `` has the word `cmd`.
+    /// `r"…"`, `b"…"`, `dateformat"…"` and so on: the prefix and the bytes. `` `…` `` has the prefix `cmd`.
     Prefixed(&'a str, Cow<'a, [u8]>),
     /// An operator, dotted or not.
     Op(&'a str),
@@ -132,7 +132,7 @@ const fn classes() -> [u8; 128] {
     classes
 }
 
-/// Whether a byte is an ASCII character of the class.
+/// Whether a byte is an ASCII character of this class.
 fn is_of(class: u8, byte: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|of| of & class != 0)
 }
@@ -475,7 +475,7 @@ impl<'a> Lexer<'a> {
             .map_err(|e| Fault::new(e, self.span_from(start)))
     }
 
-    /// A decimal integer of at most 19 digits, the usual case. `None` for any other number.
+    /// A decimal integer of at most 19 digits, the common case. `None` for any other number.
     fn small_number(&mut self) -> Option<u128> {
         let mut digits = *self;
         let text = digits.take_digits();

@@ -100,7 +100,7 @@ fn bad_escape(rest: &str, at: usize, body: Span) -> Fault {
     Fault::new(SyntaxError::BadEscape { escape }, span)
 }
 
-/// Decodes the escape at the head of `text` and gives its length.
+/// Decodes the escape at the start of `text` and returns its length.
 fn escape(text: &str, out: &mut Vec<u8>) -> Option<usize> {
     let kind = text[1..].chars().next()?;
     let simple = match kind {
@@ -139,7 +139,7 @@ fn escape(text: &str, out: &mut Vec<u8>) -> Option<usize> {
     Some(skip + digits.len())
 }
 
-/// UTF-8 of a code point; Julia lets surrogates through.
+/// UTF-8 of a code point; Julia also encodes surrogates.
 fn push_scalar(value: u32, out: &mut Vec<u8>) -> Option<()> {
     match char::from_u32(value) {
         Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),

@@ -1,4 +1,4 @@
-//! The text form: Julia's printed IR plus declarations, both ways.
+//! The text form: Julia's printed IR plus declarations, read and printed.
 //!
 //! ```text
 //!            lex         parse*              resolve
@@ -7,9 +7,9 @@
 //!   └────────────────────── print ───────────────────────┘
 //! ```
 //!
-//! Two containers hold it, `.jlir` files and dumps of what Julia printed; one reader takes both. `docs/ir.md` has the
-//! grammar. Reading reports as many faults as make sense, each at its place, and never panics; nesting is limited by
-//! [`MAX_DEPTH`], and every step is linear in the text.
+//! Two containers hold it, `.jlir` files and dumps of what Julia printed; one reader accepts both.
+//! `docs/ir.md` has the grammar. Reading reports as many faults as make sense, each at its place, and never
+//! panics; nesting is limited by [`MAX_DEPTH`], and every step is linear in the text.
 
 mod lex;
 mod literal;

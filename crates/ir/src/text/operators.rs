@@ -13,12 +13,12 @@
 //! | 12, 13, 14 | `//`, shifts, `^`, `↑` (right) |
 //! | 15, 16 | `::`, `where` |
 //!
-//! `->` takes its left operand like `::` and its right one like `=`. A leading dot changes nothing, and neither do suffixes
-//! (`+₁`, `×′`). Operators that are not listed have no level, so the parser refuses them by name.
+//! `->` takes its left operand like `::` and its right one like `=`. A leading dot changes nothing, nor do
+//! suffixes (`+₁`, `×′`). Operators that are not listed have no level, so the parser refuses them by name.
 //!
-//! The symbols of a level are in the order of their code points. The parser adds `$`, a sum. Not done: `? :`.
+//! The symbols of a level are in code point order. The parser adds `$`, a sum. Not done: `? :`.
 
-/// The level of a whole expression, below that of every operator.
+/// The level of a whole expression, lower than the level of any operator.
 pub(super) const WHOLE: u8 = 0;
 const ASSIGNMENT: u8 = 1;
 const ARROW: u8 = 3;
@@ -52,8 +52,8 @@ const SYMBOLS: [(u8, &str); 7] = [
     (POWER, "↑↓⇵⟰⟱⤈⤉⤊⤋⤒⤓⥉⥌⥍⥏⥑⥔⥕⥘⥙⥜⥝⥠⥡⥣⥥⥮⥯￪￬"),
 ];
 
-/// How an infix operator binds: the level at which it takes the expression before it, and the lowest one of the expression
-/// behind it.
+/// How an infix operator binds: its level towards the expression before it, and the lowest level of the
+/// expression after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Infix {
     pub left: u8,
@@ -67,7 +67,7 @@ impl Infix {
     }
 }
 
-/// How `op` binds between two operands; `None` if it does not stand there.
+/// How `op` binds between two operands; `None` if it is not infix.
 pub(super) fn infix(op: &str) -> Option<Infix> {
     if op == "->" {
         return Some(Infix { left: ANNOTATION, right: ASSIGNMENT });
@@ -105,14 +105,14 @@ fn level_of(op: &str) -> Option<u8> {
     })
 }
 
-/// Whether `op` may stand before its only operand.
+/// Whether `op` may precede its only operand.
 pub(super) fn is_prefix(op: &str) -> bool {
     let op = op.strip_prefix('.').unwrap_or(op);
     let plain = op.trim_end_matches(is_suffix);
     matches!(plain, "+" | "-" | "−" | "!" | "~" | "&" | "<:" | ">:" | "¬" | "√" | "∛" | "∜" | "⋆" | "±" | "∓")
 }
 
-/// Whether `c` may follow an operator as a part of it: a prime, a raised or lowered character, a mark.
+/// Whether `c` may follow an operator as part of it: a prime, a superscript or subscript character, a mark.
 pub(super) fn is_suffix(c: char) -> bool {
     matches!(c, '²' | '³' | '¹' | '\u{2032}'..='\u{2037}' | '\u{2057}' | '\u{2c7c}' | '\u{2c7d}' | '\u{a71b}'..='\u{a71d}')
         || matches!(c as u32, 0x2b0..=0x2e4 | 0x300..=0x36f | 0x1d2c..=0x1d6a | 0x1d9b..=0x1dff)

@@ -1,6 +1,6 @@
 //! Lines to containers: which line is a header, a declaration, a row, or only decoration.
 //!
-//! One reader serves both containers, because each line says what it is:
+//! One reader handles both containers, because each line identifies itself:
 //!
 //! | line | is |
 //! |---|---|
@@ -21,10 +21,10 @@
 //! line guard rail          statement
 //! ```
 //!
-//! A line with rails only, or with rails and `@ file:line within …`, is debug information and no row.
+//! A line with only rails, or with rails and `@ file:line within …`, is debug information, not a row.
 //!
-//! A fault ends one row or declaration. Reading continues behind the furthest place that was looked at, so that the whole
-//! takes linear time whatever the text.
+//! A fault ends one row or declaration. Reading continues after the furthest position examined, so the whole
+//! takes linear time for any text.
 
 use std::borrow::Cow;
 
@@ -66,12 +66,12 @@ pub(super) fn parse_expr(source: &SourceFile) -> (Option<Expr<'_>>, Diagnostics)
     (expr, reader.diagnostics)
 }
 
-/// Makes a source of bytes, which may not be text.
+/// Makes a source from bytes that may not be text.
 pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<SourceFile, Box<NotText>> {
     match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(text) => SourceFile::new(name, text).map_err(|e| Box::new(NotText::TooLarge(e))),
         Cow::Owned(lossy) => {
-            // Before the first invalid byte the replaced text has the same offsets.
+            // The replaced text has the same offsets up to the first invalid byte.
             let valid = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len) as u32;
             let source = SourceFile::new(name, lossy).map_err(|e| Box::new(NotText::TooLarge(e)))?;
             let diagnostic = Diagnostic::error(&SyntaxError::InvalidUtf8, Span::point(valid));
@@ -80,7 +80,7 @@ pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<SourceFile, Box<NotText>> 
     }
 }
 
-/// Why bytes are no source.
+/// Why bytes are not a source.
 #[derive(Clone, Debug)]
 pub enum NotText {
     /// Not UTF-8; the source has the invalid bytes replaced, so that the place can be shown.
@@ -90,13 +90,13 @@ pub enum NotText {
         /// The finding at the first invalid byte.
         diagnostic: Diagnostic,
     },
-    /// Larger than places can address.
+    /// Larger than spans can address.
     TooLarge(SourceTooLarge),
 }
 
 const DECLARATIONS: [&str; 6] = ["struct", "mutable", "abstract", "primitive", "global", "const"];
 
-/// The container of the rows at hand, which decides what ends them.
+/// The container of the current rows, which determines where they end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Container {
     Function,
@@ -118,20 +118,20 @@ struct Lead {
     line: Option<u32>,
     /// Where the statement begins.
     statement: usize,
-    /// Something stands there.
+    /// Whether the line has a statement.
     has_statement: bool,
 }
 
 struct Reader<'a> {
     src: &'a str,
-    /// Always the beginning of a line, or the end.
+    /// Always at the beginning of a line, or at the end.
     pos: usize,
     file: File<'a>,
     diagnostics: Diagnostics,
     signature: Option<Signature<'a>>,
-    /// The line before was stray as well: one finding is enough for both.
+    /// Whether the previous line was stray as well: one finding is enough for both.
     stray: bool,
-    /// No header of `@code_warntype` that begins before this offset has an end.
+    /// No `@code_warntype` header that begins before this offset has an end.
     no_warntype: usize,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The line at hand without its end, and the beginning of the next one.
+    /// The current line without its end, and the beginning of the next one.
     fn line(&self) -> (&'a str, usize) {
         let rest = &self.src[self.pos..];
         match rest.find('\n') {
@@ -157,10 +157,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves behind the line that holds `offset`.
+    /// Moves past the line that holds `offset`.
     fn skip_past(&mut self, offset: usize) {
         let offset = offset.max(self.pos);
-        // An offset at the beginning of a line lies behind the line end that was read last.
+        // An offset at the beginning of a line is past the line end that was read last.
         let inside = offset.saturating_sub(usize::from(offset > self.pos));
         let line_end = self.src.as_bytes()[inside..].iter().position(|&b| b == b'\n');
         self.pos = line_end.map_or(self.src.len(), |len| inside + len + 1);
@@ -179,7 +179,8 @@ impl<'a> Reader<'a> {
         self.fault(Fault::new(error, at));
     }
 
-    /// Runs `parse` on the text from `start` to `end`; `None` after a fault. Gives where reading stopped as well.
+    /// Runs `parse` on the text from `start` to `end`; `None` after a fault. Also returns where reading
+    /// stopped.
     fn parse<T>(
         &mut self,
         start: usize,
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
             } else if (text.starts_with("MethodInstance for ") || text == "Variables")
                 && self.warntype_header()
             {
-                // The rows behind it are a bare listing.
+                // The rows after it are a bare listing.
             } else if text.ends_with(':') && text.contains("-element ") {
                 self.pos = next;
             } else if text.strip_prefix("Any[").unwrap_or(text).starts_with("CodeInfo(") {
@@ -250,8 +251,8 @@ impl<'a> Reader<'a> {
         self.signature_without_body();
     }
 
-    /// Skips what `@code_warntype` prints above the rows: the method, its arguments and variables, and the result. `false` if that is not what stands
-    /// here.
+    /// Skips the header that `@code_warntype` prints above the rows: the method, its arguments and variables,
+    /// and the result. `false` if there is no such header here.
     fn warntype_header(&mut self) -> bool {
         let start = self.pos;
         if start < self.no_warntype {
@@ -358,7 +359,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// After a fault inside a `struct`: its other fields are not stray lines.
+    /// After a fault inside a `struct`, skips its remaining fields, which would otherwise be stray lines.
     fn skip_broken_declaration(&mut self) {
         while self.pos < self.src.len() {
             let (line, next) = self.line();
@@ -467,7 +468,7 @@ impl<'a> Reader<'a> {
         function
     }
 
-    /// `=> R` from `start` on; nothing is a result as well.
+    /// `=> R` from `start` on; an empty result is accepted as well.
     fn result_line(&mut self, function: &mut Function<'a>, start: usize, next: usize) {
         let (result, _) = self.parse(start, next, Continuation::Row, |p| {
             if p.peek().ends_statement() {
@@ -512,7 +513,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes gutter, guard and rails off a line.
+    /// Splits gutter, guard and rails off a line.
     fn lead(&self, line: &'a str) -> Lead {
         let line = line.trim_start_matches('\u{feff}');
         let start = self.span_of(line).start as usize;

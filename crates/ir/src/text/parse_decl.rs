@@ -1,4 +1,4 @@
-//! Declarations, signatures and checks: everything of a file that is no IR.
+//! Declarations, signatures and checks: everything in a file that is not IR.
 
 use super::ast::Literal;
 use super::ast::{
@@ -120,8 +120,8 @@ pub(super) fn global_decl<'a>(p: &mut Parser<'a>) -> Parse<GlobalDecl<'a>> {
     Ok(GlobalDecl { span: Span::new(start, p.last_end()), is_const, name, ty, value })
 }
 
-/// `name(arg::T, rest::T...)::R`, `(self::T)(x::S)::R`, and either with `where {T, S}`, which belongs to the whole signature also where it stands
-/// behind a type; `inline` or `noinline` behind all of it.
+/// `name(arg::T, rest::T...)::R`, `(self::T)(x::S)::R`, and either with `where {T, S}`, which applies to the
+/// whole signature even after a type; `inline` or `noinline` at the end.
 pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
     let start = p.peek().span;
     let whole = p.expr(WHOLE)?;
@@ -151,7 +151,7 @@ pub(super) fn signature<'a>(p: &mut Parser<'a>) -> Parse<Signature<'a>> {
     Ok(Signature { span, callee, params, result, vars, inlining })
 }
 
-/// The expression in front of `where`; its variables come behind those of an outer one.
+/// The expression before `where`; its variables follow an outer one's.
 fn without_where<'a>(mut expr: Expr<'a>, vars: &mut Vec<Expr<'a>>) -> Expr<'a> {
     while let ExprKind::Where(inner, own) = expr.kind {
         vars.extend(own);
@@ -163,7 +163,7 @@ fn without_where<'a>(mut expr: Expr<'a>, vars: &mut Vec<Expr<'a>>) -> Expr<'a> {
 fn param(expr: Expr<'_>) -> Parse<Param<'_>> {
     let span = expr.span;
     let not_a_param = || Fault::new(SyntaxError::NotAParameter, span);
-    // `rest::T...` is read as `rest::(T...)`, `rest...` as a splat of the name.
+    // `rest::T...` parses as `rest::(T...)`, `rest...` as a splat of the name.
     let (inner, mut is_vararg) = match expr.kind {
         ExprKind::Splat(inner) => (*inner, true),
         kind => (Expr::new(span, kind), false),
@@ -177,7 +177,7 @@ fn param(expr: Expr<'_>) -> Parse<Param<'_>> {
             is_vararg = true;
             Some(*ty)
         }
-        // As the signature of a method instance is printed: `rest::Vararg{T}`.
+        // The form in which method instances are printed: `rest::Vararg{T}`.
         Some(Expr { kind: ExprKind::Curly(base, mut args), .. })
             if args.len() == 1 && matches!(&base.kind, ExprKind::Name(name) if name == "Vararg") =>
         {

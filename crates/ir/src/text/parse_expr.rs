@@ -2,15 +2,15 @@
 //!
 //! A precedence-climbing parser with at most two tokens of lookahead; `operators.rs` has the levels, which are Julia's.
 //!
-//! Prefix operators stand between shifts and `^`, and a `-` directly before a number is a part of the number, unless a `^`
-//! follows.
+//! Prefix operators bind between shifts and `^`, and a `-` directly before a number is part of the number,
+//! unless a `^` follows.
 //!
-//! Calls, `T{…}`, `T[…]`, `.name`, `...` and `@0x…` bind tighter than any operator. All but `...` and `@0x…` follow
-//! without a blank.
+//! Calls, `T{…}`, `T[…]`, `.name`, `...` and `@0x…` bind tighter than any operator. All except `...` and
+//! `@0x…` follow without a blank.
 //!
-//! Line ends. Inside brackets a statement continues in the next line, unless that line is recognisably something else
-//! (a guard, a header, a blank line, the end of the container). So an unclosed bracket is an error in one statement and
-//! does not affect the rest of the file.
+//! Line ends. Inside brackets a statement continues on the next line, unless that line is recognisably
+//! something else (a guard, a header, a blank line, the end of the container). So an unclosed bracket is an
+//! error in one statement and does not affect the rest of the file.
 //!
 //! Opaque text. The arguments of `$(Expr(…))` and `$(QuoteNode(…))` may hold any Julia syntax (`MethodInstance for
 //! f(::Int64)`, `quote … end`). An argument that does not parse becomes [`ExprKind::Opaque`], up to its comma or
@@ -35,7 +35,8 @@ pub const MAX_DEPTH: u32 = 200;
 pub(super) enum Continuation {
     /// In a row: it closes the container, not a bracket of the row.
     Row,
-    /// In a row of a dump: the same. Julia prints some objects in a notation of their own (`Task (runnable) @0x…`), so an argument may be opaque.
+    /// In a row of a dump: likewise. Julia prints some objects in special notations (`Task (runnable) @0x…`),
+    /// so an argument may be opaque.
     DumpRow,
     /// In a declaration or signature: it closes the bracket.
     Declaration,
@@ -47,14 +48,14 @@ pub(super) struct Parser<'a> {
     src: &'a str,
     lexer: Lexer<'a>,
     tok: Token<'a>,
-    /// The token after `tok` and the lexer's position after that token, if it has been peeked at.
+    /// The token after `tok` and the lexer's position after it, if it was peeked at.
     ahead: Option<(Token<'a>, Lexer<'a>)>,
     last_end: u32,
     depth: u32,
     brackets: u32,
     continuation: Continuation,
     in_opaque: bool,
-    /// Whether the item at hand is a method, `f(::T) where T @ Base file.jl:39`.
+    /// Whether the current item is a method, `f(::T) where T @ Base file.jl:39`.
     in_method: bool,
     /// Whether the parser is in the variable of a `where` without braces. A further `where` then applies to the whole
     /// expression before it.
@@ -62,8 +63,8 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// A parser of `src[start..end]`; `end` bounds the text even inside brackets. An error carries the offset at which
-    /// reading stopped.
+    /// A parser of `src[start..end]`; `end` bounds the text even inside brackets. An error carries the offset
+    /// at which reading stopped.
     pub(super) fn new(
         src: &'a str,
         start: usize,
@@ -88,7 +89,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The offset at which reading stopped; nothing before it has to be read again.
+    /// The offset at which reading stopped; nothing before it needs to be read again.
     pub(super) fn pos(&self) -> usize {
         self.lexer.pos()
     }
@@ -102,7 +103,7 @@ impl<'a> Parser<'a> {
         &self.tok
     }
 
-    /// The token after the current one; [`Tok::End`] if there is a lexical error.
+    /// The token after the current one; [`Tok::End`] after a lexical error.
     pub(super) fn peek_second(&mut self) -> Token<'a> {
         if let Some((token, _)) = &self.ahead {
             return token.clone();
@@ -238,7 +239,7 @@ impl<'a> Parser<'a> {
             Tok::Name(op @ "where") if !self.in_variable => (op, WHERE),
             Tok::Colon => (":", RANGE),
             Tok::Dollar => ("$", SUM),
-            // `where T<:Real::Any`: the type of all of it.
+            // `where T<:Real::Any`: the annotation applies to all of it.
             Tok::ColonColon if !self.in_variable => ("::", ANNOTATION),
             _ => return None,
         };
@@ -308,8 +309,8 @@ impl<'a> Parser<'a> {
             return self.imaginary(value);
         }
         let mut operand = self.nested(Parser::operand)?;
-        // Only a power binds tighter than a prefix operator: `-x ^ 2` is `-(x ^ 2)`, as in Julia. The annotation of
-        // `!%2::Bool` is that of the statement.
+        // Only a power binds tighter than a prefix operator: `-x ^ 2` is `-(x ^ 2)`, as in Julia. The
+        // annotation of `!%2::Bool` belongs to the statement.
         if let Some((power, binding)) = self.infix().filter(|(_, binding)| binding.left == POWER) {
             operand = self.infix_after(operand, power, binding)?;
         }
@@ -382,8 +383,8 @@ impl<'a> Parser<'a> {
         self.make(self.span_from(start), kind)
     }
 
-    /// `r"…"i`, `s"…"`, `b"…"` as calls of what they make: `Regex("…", "i")`, `SubstitutionString("…")`, `CodeUnits("…")`. The object of
-    /// another word is opaque.
+    /// `r"…"i`, `s"…"`, `b"…"` as the equivalent calls: `Regex("…", "i")`, `SubstitutionString("…")`,
+    /// `CodeUnits("…")`. Other prefixes yield opaque objects.
     fn prefixed(&mut self) -> Parse<ExprKind<'a>> {
         let token = self.advance()?;
         let Tok::Prefixed(prefix, bytes) = token.tok else { return self.unexpected("a string") };
@@ -463,7 +464,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The place of a method, `@ Base missing.jl:39` or `@ Main REPL[1]:1`, up to the end of the item that it is in.
+    /// The source location of a method, `@ Base missing.jl:39` or `@ Main REPL[1]:1`, up to the end of the
+    /// item that contains it.
     fn skip_method_place(&mut self) -> Parse<()> {
         let mut open = 0;
         loop {
@@ -623,7 +625,8 @@ impl<'a> Parser<'a> {
         if self.tok.tok == Tok::Close(close) {
             return Ok(Vec::new());
         }
-        // Most types have one parameter, and most calls two arguments: a vector that grows begins with four.
+        // Most types have one parameter, and most calls two arguments; a growing vector would start with
+        // four.
         let mut items = Vec::with_capacity(if open == '{' { 1 } else { 2 });
         while self.tok.tok != Tok::Close(close) {
             if self.tok.ends_statement() {
@@ -639,7 +642,7 @@ impl<'a> Parser<'a> {
         Ok(items)
     }
 
-    /// The item, or an opaque one in its place if it is a method: a method as a value is nothing that a statement here takes.
+    /// The item, or an opaque one if it is a method: no statement here takes a method as a value.
     pub(super) fn method_or(&mut self, item: Expr<'a>) -> Parse<Expr<'a>> {
         if std::mem::take(&mut self.in_method) { self.make(item.span, ExprKind::Opaque) } else { Ok(item) }
     }
@@ -670,7 +673,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The last operand of a statement, or that of an edge; in a dump one that does not parse is opaque.
+    /// The last operand of a statement, or an edge's operand; in a dump, one that does not parse is opaque.
     pub(super) fn last_operand(&mut self) -> Parse<Expr<'a>> {
         if self.continuation != Continuation::DumpRow {
             return self.expr(WHOLE);
@@ -720,7 +723,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The literal with its sign changed, for a `-` directly before it; `None` if it is no signed number.
+/// The literal with its sign changed, for a `-` directly before it; `None` if it is not a signed number.
 fn negated<'a>(literal: &Literal<'a>) -> Option<Literal<'a>> {
     match *literal {
         Literal::Int { negative: false, magnitude } => Some(Literal::Int { negative: true, magnitude }),
@@ -730,8 +733,8 @@ fn negated<'a>(literal: &Literal<'a>) -> Option<Literal<'a>> {
     }
 }
 
-/// The operand that `Core.Argument(2)`, `Core.SlotNumber(2)` and `Core.SSAValue(3)` spell: Julia shows its operands so where its
-/// printer of rows does not print them, as inside `$(Expr(…))`.
+/// The operand that `Core.Argument(2)`, `Core.SlotNumber(2)` and `Core.SSAValue(3)` denote: Julia prints
+/// operands this way where its row printer is not used, as inside `$(Expr(…))`.
 fn lowered_operand<'a>(callee: &Expr<'a>, args: &[Expr<'a>]) -> Option<ExprKind<'a>> {
     let (
         ExprKind::Path(parts),

@@ -1,7 +1,7 @@
 //! Lists in parentheses and brackets: tuples, named tuples, array literals.
 //!
-//! In an array a blank separates as well: `[1 -2]` has two elements, `[1 - 2]` and `[1-2]` have one. Rows are separated
-//! by semicolons and equally long; a single column is a vector.
+//! In an array a blank also separates: `[1 -2]` has two elements, `[1 - 2]` and `[1-2]` have one. Rows are
+//! separated by semicolons and have equal lengths; a single column is a vector.
 
 use super::ast::{ArrayItems, Expr, ExprKind};
 use super::error::{Fault, Parse, SyntaxError};

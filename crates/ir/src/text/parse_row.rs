@@ -6,8 +6,8 @@
 //! result  label    statement      type    hint
 //! ```
 //!
-//! A word such as `invoke` or `φ` begins a statement only where a statement of that kind can follow it, since it may
-//! also be the name of a function or an argument.
+//! A word such as `invoke` or `φ` begins a statement only if a statement of that kind can follow, since it
+//! may also be the name of a function or an argument.
 
 use super::ast::{CallLabel, Expr, ExprKind, Literal, PhiEdge, Row, Stmt, Target};
 use super::error::{Fault, Parse, SyntaxError};
@@ -17,7 +17,7 @@ use super::parse_expr::Parser;
 use crate::diag::Span;
 use crate::hints::{BranchWeights, Inlining};
 
-/// Reads the row at hand up to the end of its statement.
+/// Reads the current row up to the end of its statement.
 pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
     let start = p.peek().span.start;
     let mut result = None;
@@ -42,7 +42,7 @@ pub(super) fn row<'a>(p: &mut Parser<'a>, line: Option<u32>) -> Parse<Row<'a>> {
     Ok(Row { span: Span::new(start, end.max(start)), result, label, stmt, ty, inlining, line })
 }
 
-/// `inline` or `noinline` behind a statement or a signature.
+/// `inline` or `noinline` after a statement or a signature.
 pub(super) fn inlining(p: &mut Parser<'_>) -> Parse<Option<(Inlining, Span)>> {
     let Tok::Name(word) = p.peek().tok else { return Ok(None) };
     match Inlining::from_word(word) {
@@ -53,7 +53,7 @@ pub(super) fn inlining(p: &mut Parser<'_>) -> Parse<Option<(Inlining, Span)>> {
 
 /// The words before a call; for `invoke` and `dynamic invoke` whether it is dynamic.
 fn call_label(p: &mut Parser<'_>) -> Parse<(Option<CallLabel>, Option<bool>)> {
-    // Infix calls stand in parentheses: an operator behind the word is a prefix.
+    // Infix calls are parenthesised: an operator after the word is a prefix.
     let is_label = |p: &mut Parser<'_>| {
         let next = p.peek_second();
         next.spaced && !next.ends_statement() && !next.is_op("=") && next.tok != Tok::ColonColon
@@ -231,7 +231,7 @@ fn target(p: &mut Parser<'_>) -> Parse<Target> {
     Ok(Target { block, span: p.advance()?.span })
 }
 
-/// How often a condition is true and false: `1:99`.
+/// The frequencies of a condition being true and false: `1:99`.
 fn weights(p: &mut Parser<'_>) -> Parse<BranchWeights> {
     let at = p.peek().span;
     let yes = count(p)?;

@@ -1,19 +1,20 @@
-//! The type that a place wants of a literal.
+//! The type that the context expects of a literal.
 //!
-//! Julia prints a signed integer of any width alike. Reader and printer ask the same question here, so that what the
-//! printer leaves bare the reader types as it was. An operand is *plain* if its text does not say its type: a decimal
-//! integer. The question is answered from the operation, the type of the row and the operands that are not plain:
+//! Julia prints signed integers of all widths alike. Reader and printer share this computation, so that the
+//! reader restores the type of every literal that the printer leaves bare. An operand is *plain* if its text
+//! does not show its type: a decimal integer. The expected type follows from the operation, the type of the
+//! row and the operands that are not plain:
 //!
-//! | place | wanted |
+//! | context | expected type |
 //! |---|---|
-//! | arithmetic | the row's type, else that of the other operand |
+//! | arithmetic | the row's type, else the other operand's |
 //! | comparison | the type of the other operand |
 //! | `===` | the type of the other operand, if it is an integer |
 //! | `ifelse`, φ, ϒ, copy | the row's type |
-//! | field, element, pointer target that is written | its type |
+//! | written field, element or pointer target | its type |
 //! | argument of `invoke` or `foreigncall`, field of `%new` | its declared type |
 //! | `return` | the function's result type |
-//! | anything else | nothing: `Int64`, or `i64` in low IR |
+//! | anything else | none: `Int64`, or `i64` in low IR |
 
 use crate::builtin::Builtin;
 use crate::constant::Const;
@@ -22,8 +23,8 @@ use crate::intrinsic::{Intrinsic, Shape};
 use crate::op::{Level, Op};
 use crate::types::{PrimitiveRepr, Type, Types};
 
-/// The type of a decimal integer where `wanted` is wanted: that type if it is a signed integer, or its only signed
-/// member.
+/// The type of a decimal integer where `wanted` is expected: that type if it is a signed integer, or its only
+/// signed member.
 pub(super) fn integer_type(types: &Types, level: Level, wanted: Option<Type>) -> Type {
     if level == Level::Low {
         return wanted.filter(|ty| ty.as_low().is_some_and(|low| low.is_int())).unwrap_or(Type::I64);
@@ -37,30 +38,28 @@ pub(super) fn integer_type(types: &Types, level: Level, wanted: Option<Type>) ->
     }
 }
 
-/// The signed integers among the members of a type. If there are several, the other operands of a φ of the type decide which one a decimal integer is.
+/// The signed integers among the members of a type. If there are several, the other operands of a φ of the
+/// type determine a decimal integer's type.
 pub(super) fn signed_members(types: &Types, ty: Type) -> Vec<Type> {
     let is_signed = |ty: &Type| matches!(types.primitive(*ty), Some((_, PrimitiveRepr::Signed)));
     types.members(&ty).iter().copied().filter(is_signed).collect()
 }
 
-/// An operation with what is known of its operands.
+/// An operation with the known facts about its operands.
 pub(super) struct Site<'a> {
-    /// The types.
     pub(super) types: &'a Types,
-    /// The function around it.
     pub(super) func: &'a Func,
-    /// The operation.
     pub(super) op: Op,
     /// The type of the first result.
     pub(super) result: Option<Type>,
-    /// The type of an operand that is not plain.
+    /// The type of an operand, if it is not plain.
     pub(super) known: &'a dyn Fn(usize) -> Option<Type>,
-    /// The operand that names a field, where one does.
+    /// The operand that names a field, if any.
     pub(super) field: Option<&'a Const>,
 }
 
 impl Site<'_> {
-    /// The type wanted of operand `index`.
+    /// The expected type of operand `index`.
     pub(super) fn wanted(&self, index: usize) -> Option<Type> {
         match self.op {
             Op::Intrinsic(op) => self.intrinsic(op, index),
@@ -82,7 +81,7 @@ impl Site<'_> {
         }
     }
 
-    /// The type of another operand than `index`; no operation that asks has more than three.
+    /// The type of an operand other than `index`; the operations concerned have at most three.
     fn other(&self, index: usize) -> Option<Type> {
         (0..3).filter(|&i| i != index).find_map(|i| (self.known)(i))
     }
@@ -117,7 +116,7 @@ impl Site<'_> {
     fn builtin(&self, op: Builtin, index: usize) -> Option<Type> {
         use Builtin::*;
         match (op, index) {
-            // `===` compares values of any types, so a float beside a `Float16` is a `Float64` as elsewhere.
+            // `===` compares values of any types, so a float next to a `Float16` is a `Float64` as elsewhere.
             (Egal, _) => self.other(index).filter(|&ty| ty != Type::FLOAT16),
             (Ifelse, 1 | 2) => self.result.or_else(|| (self.known)(3 - index)),
             (Tuple, _) => self.types.field_type(self.result?, index),

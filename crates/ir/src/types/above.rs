@@ -1,4 +1,4 @@
-//! Whether a declaration is below another one, in a number of steps logarithmic in the chain of supertypes.
+//! Subtype tests between declarations, in time logarithmic in the chain of supertypes.
 //!
 //! ```text
 //!   depth   1   2   3   4   5   6   7            each has its parent, and a jump further up
@@ -7,22 +7,23 @@
 //!           └───────┴───────────│───┘            jumps of equal length join to one of double length
 //! ```
 //!
-//! The jumps are those of a skew-binary list (Myers, "An applicative random-access stack", 1983): from any declaration to the one above
-//! it at a depth in a logarithmic number of steps, for two words each. They are made on demand, parents first.
+//! The jumps form a skew-binary list (Myers, "An applicative random-access stack", 1983): from any
+//! declaration to the ancestor at a given depth in a logarithmic number of steps, for two words each. They
+//! are made on demand, parents first.
 //!
-//! Nothing is above `Any`: a declaration right below it has depth 1.
+//! `Any` has no ancestors: its direct subtypes have depth 1.
 
 use super::kind::{Decl, Type, TypeKind};
 use super::table::{Above, Types};
 
 impl Types {
-    /// The place of a declaration; `None` while it, or one above it, is not defined.
+    /// The position of a declaration; `None` while it, or an ancestor, is not defined.
     fn above(&self, decl: Decl) -> Option<Above> {
         let known = |decl: Decl| self.above_cell(decl)?.get().copied();
         if let Some(above) = known(decl) {
             return Some(above);
         }
-        // The declarations that have no place yet, this one first.
+        // The declarations that have no position yet, this one first.
         let mut open = vec![decl];
         let mut parent = self.parent(decl)?;
         while let Some(at) = parent.filter(|&at| known(at).is_none()) {
@@ -46,7 +47,7 @@ impl Types {
         known(decl)
     }
 
-    /// The declaration right above, if there is one below `Any`; the outer `None` while it is not known.
+    /// The parent declaration, if there is one below `Any`; the outer `None` while it is not known.
     fn parent(&self, decl: Decl) -> Option<Option<Decl>> {
         let supertype = self.body(decl)?.supertype;
         match self.kind(supertype) {
@@ -55,7 +56,7 @@ impl Types {
         }
     }
 
-    /// Whether a declaration is another one or below it; `None` while one of them is not defined.
+    /// Whether a declaration equals another one or is below it; `None` while either is not defined.
     pub(super) fn is_declared_below(&self, decl: Decl, wanted: Decl) -> Option<bool> {
         if decl == wanted {
             return Some(true);

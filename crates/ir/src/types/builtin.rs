@@ -1,10 +1,11 @@
 //! The types that exist before anything is declared.
 //!
-//! One table, in the order of the fixed ids: the abstract numeric tower, the primitive types, the containers with a layout of the
-//! run time (`Array`, `Memory`, `String`, …), the exceptions that built-in operations throw, and the small
-//! structs of `Base` that printed IR mentions without declaring (`Pair`, `RefValue`, `Core.Box`).
+//! One table, in the order of the fixed ids: the abstract numeric tower, the primitive types, the containers
+//! laid out by the run time (`Array`, `Memory`, `String`, …), the exceptions thrown by built-in operations,
+//! and the small structs of `Base` that printed IR mentions without declaring (`Pair`, `RefValue`,
+//! `Core.Box`).
 //!
-//! The table is data, not IR text, because the reader needs these types to read anything at all.
+//! The table is data, not IR text, because the reader needs these types in order to read anything.
 
 use super::declaration::PrimitiveRepr;
 use super::kind::Decl;
@@ -31,13 +32,13 @@ pub mod decl {
 }
 
 impl Decl {
-    /// Whether the declaration exists from the start, in every context.
+    /// Whether the declaration is builtin and so exists in every context.
     pub fn is_builtin(self) -> bool {
         (self.0 as usize) < TABLE.len()
     }
 }
 
-/// The supertype of a builtin: a name that stands earlier in the table.
+/// The supertype of a builtin: a name earlier in the table.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) module: &'static str,
@@ -51,7 +52,7 @@ pub(super) enum Body {
     Primitive(u16, PrimitiveRepr),
     Immutable(&'static [(&'static str, &'static str)]),
     Mutable(&'static [(&'static str, &'static str)]),
-    /// Known to the run time; its fields are reached by their own operations.
+    /// Defined by the run time; its fields are accessed by dedicated operations.
     Opaque,
 }
 
@@ -68,9 +69,10 @@ const fn row(
     Row { name, module, params, supertype, body }
 }
 
-/// How many of the first rows have a fixed type id, in id order from [`Type::NOTHING`].
+/// The number of leading rows with a fixed type id, in id order from [`Type::NOTHING`].
 pub(super) const FIXED: usize = 20;
-/// The other rows with a fixed type id, in id order from [`Type::BOX`]: their declarations come after the containers with fixed ids.
+/// The other rows with a fixed type id, in id order from [`Type::BOX`]: their declarations follow the
+/// containers with fixed ids.
 pub(super) const LATER_FIXED: [&str; 4] = ["Box", "Union", "UnionAll", "TypeofBottom"];
 
 #[rustfmt::skip]
@@ -104,7 +106,7 @@ pub(super) const TABLE: &[Row] = &[
     row("Function",  "", &[], "Any", Abstract),
     row("Number",    "", &[], "Any", Abstract),
     row("Box", "Core", &[], "Any", Mutable(&[("contents", "Any")])),
-    // Types as objects that are not `DataType`s.
+    // Types that type objects other than `DataType`s have.
     row("Union",        "", &[], "Type", Opaque),
     row("UnionAll",     "", &[], "Type", Opaque),
     row("TypeofBottom", "Core", &[], "Type", Opaque),
@@ -128,7 +130,7 @@ pub(super) const TABLE: &[Row] = &[
     row("AbstractUnitRange", "", &["T"], "OrdinalRange{T, T}", Abstract),
     row("SimpleVector", "Core", &[], "Any", Opaque),
     row("Expr",         "", &[], "Any", Opaque),
-    // The fields that printed code reads and writes; the state of the random numbers first of all.
+    // The fields that printed code reads and writes, the random state first.
     row("Task",         "", &[], "Any", Mutable(&[
         ("next", "Any"), ("queue", "Any"), ("storage", "Any"), ("donenotify", "Any"), ("result", "Any"), ("scope", "Any"), ("code", "Any"),
         ("rngState0", "UInt64"), ("rngState1", "UInt64"), ("rngState2", "UInt64"), ("rngState3", "UInt64"), ("rngState4", "UInt64"),
@@ -168,7 +170,7 @@ pub(super) const TABLE: &[Row] = &[
     row("CompileError", "", &[], "Exception", Immutable(&[("msg", "AbstractString")])),
 ];
 
-/// How many declarations exist from the start.
+/// The number of builtin declarations.
 pub(super) fn count() -> usize {
     TABLE.len()
 }

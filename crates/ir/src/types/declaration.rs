@@ -3,21 +3,20 @@
 use super::Type;
 use crate::names::Name;
 
-/// How deep types may nest. Printed programs stay below 20.
+/// The maximum nesting of types. Printed programs stay below 20.
 pub const MAX_DEPTH: u16 = 128;
-/// The largest number of types that one type is written out with, itself included.
+/// The largest number of types in the written form of one type, itself included.
 pub const MAX_WEIGHT: u32 = 1 << 16;
 /// The largest number of parameters, elements or members of one type.
 pub const MAX_WIDTH: usize = 4096;
 
-/// The part of a declaration that its first line gives.
+/// The part of a declaration stated in its first line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeclData {
     /// The name without its module. Unique among the builtins, and among the other declarations of a context.
     pub name: Name,
-    /// The module that is printed before the name (`Core.Box`); empty for names that print alone.
+    /// The module printed before the name (`Core.Box`); empty for names printed alone.
     pub module: Name,
-    /// The names of the parameters.
     pub params: Box<[Name]>,
 }
 
@@ -41,39 +40,38 @@ impl DeclBody {
     }
 }
 
-/// Worlds, the last one included: in one the definitions of a session are those that were in force then.
+/// A range of worlds, inclusive: a session world determines which definitions are in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Worlds {
     /// The first one.
     pub first: u64,
-    /// The last one.
     pub last: u64,
 }
 
-/// The kind of type that a declaration makes.
+/// The kind of a declared type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeclKind {
     /// Has no instances of its own.
     Abstract,
     /// A bag of bits.
     Primitive {
-        /// Its width: a multiple of 8 from 8 to 128.
+        /// The width in bits: a multiple of 8 from 8 to 128.
         bits: u16,
-        /// The meaning of the bits to printing and to literals.
+        /// How printing and literals interpret the bits.
         repr: PrimitiveRepr,
     },
-    /// Has fields.
+    /// A type with fields.
     Struct {
-        /// Whether instances have an identity and fields can change.
+        /// Whether instances have an identity and mutable fields.
         mutable: bool,
         /// The fields in order.
         fields: Box<[FieldDecl]>,
     },
-    /// An object whose contents only the run time's own operations reach (`String`, `Array`, …).
+    /// An object whose contents only the run time's own operations access (`String`, `Array`, …).
     Opaque,
 }
 
-/// The meaning of the bits of a primitive type.
+/// The interpretation of the bits of a primitive type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PrimitiveRepr {
     /// A two's complement integer.
@@ -86,11 +84,10 @@ pub enum PrimitiveRepr {
     Bool,
     /// A character: its UTF-8 bytes, left-aligned in 32 bits.
     Char,
-    /// Nothing in particular: pointers and user-declared primitive types.
+    /// Uninterpreted: pointers and user-declared primitive types.
     Bits,
 }
 
-/// A field of a struct.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldDecl {
     /// The field's name.
@@ -115,32 +112,25 @@ impl FieldDecl {
 pub enum TypeError {
     /// The type would nest deeper than [`MAX_DEPTH`].
     TooDeep,
-    /// The type would be written out with more than [`MAX_WEIGHT`] types.
+    /// The written form of the type would contain more than [`MAX_WEIGHT`] types.
     TooHeavy,
     /// More than [`MAX_WIDTH`] parameters, elements or members.
     TooWide {
-        /// How many there were.
+        /// The number given.
         count: usize,
     },
     /// A declared type was given the wrong number of parameters.
     ParameterCount {
-        /// The declaration.
         decl: Name,
-        /// How many it has.
+        /// The number required.
         expected: usize,
-        /// How many were given.
+        /// The number given.
         given: usize,
     },
     /// The name is already declared, with other parameters or another body.
-    Redeclared {
-        /// The name.
-        name: Name,
-    },
-    /// Types are spelled with the name (`Int64`, `Array`, `Union`), so it is not declared.
-    Reserved {
-        /// The name.
-        name: Name,
-    },
+    Redeclared { name: Name },
+    /// The name is part of the syntax of types (`Int64`, `Array`, `Union`), so it cannot be declared.
+    Reserved { name: Name },
     /// A primitive type's width is not a multiple of 8 from 8 to 128.
     PrimitiveWidth {
         /// The declaration.
@@ -152,33 +142,29 @@ pub enum TypeError {
     SupertypeNotAbstract {
         /// The declaration.
         name: Name,
-        /// Its supertype.
         supertype: Type,
     },
-    /// The declared supertype has the declared type among its own supertypes.
+    /// A cycle of supertypes.
     SupertypeCycle {
         /// The declaration.
         name: Name,
     },
-    /// A tuple with fewer than no elements.
+    /// A tuple with a negative length.
     NegativeLength {
         /// The length.
         count: i64,
     },
     /// Two fields, two parameters, or two names of a named tuple are equal.
     DuplicateField {
-        /// The name that stands twice.
+        /// The duplicated name.
         field: Name,
     },
-    /// A named tuple has another number of names than of types, or its types are not a plain tuple.
+    /// A named tuple with different numbers of names and types, or whose types are not a plain tuple.
     NamedTupleShape,
-    /// A parameter that none of the variables of a type binds.
+    /// A parameter that is not bound by the variables of a type.
     Unbound,
-    /// A type or declaration of another context, which has no meaning in this one.
+    /// A type or declaration of another context, which is meaningless in this one.
     Foreign,
-    /// A type of low IR stands inside a Julia type, or the reverse.
-    MixedLevels {
-        /// The inner type.
-        inner: Type,
-    },
+    /// A low IR type inside a Julia type, or the reverse.
+    MixedLevels { inner: Type },
 }

@@ -1,4 +1,4 @@
-//! A table that holds the builtin declarations, from the rows of `builtin`.
+//! Builds the table of builtin declarations from the rows of `builtin`.
 
 use super::builtin::Body::{Abstract, Immutable, Mutable, Opaque, Primitive};
 use super::builtin::{FIXED, LATER_FIXED, TABLE};
@@ -17,7 +17,7 @@ impl Types {
     }
 }
 
-/// Fills an empty table in two sweeps: first every name, so that supertypes may stand later, then every body.
+/// Fills an empty table in two passes: first every name, so that supertypes may come later, then every body.
 pub(super) fn install(types: &Types) {
     types.intern_fixed(TypeKind::Bottom);
     types.intern_fixed(TypeKind::Any);

@@ -1,7 +1,7 @@
 //! The ids of types and declarations, and the structure of a type.
 //!
-//! The ids of low types, of the primitive types and of some others are constants: they are the same in every context, and a low type's
-//! id needs no table.
+//! The ids of low types, of the primitive types and of some others are constants: they are the same in every
+//! context, and low types need no table.
 
 use crate::function_name::FunctionName;
 use crate::names::Name;
@@ -23,7 +23,6 @@ pub enum TypeKind {
     Any,
     /// A declared type with its parameters: `Int64`, `Vector{Float64}`, `Main.Node`, `Ptr{UInt8}`.
     Nominal {
-        /// The declaration.
         decl: Decl,
         /// One type or value ([`Types::is_value`](crate::types::Types::is_value)) for each parameter of the declaration.
         params: Box<[Type]>,
@@ -34,12 +33,12 @@ pub enum TypeKind {
     Tuple {
         /// The types of the leading elements.
         elems: Box<[Type]>,
-        /// The type of all further elements, if their number is open.
+        /// The type of all further elements, if the length is open.
         vararg: Option<Type>,
     },
     /// `@NamedTuple{a::A, b::B}`.
     NamedTuple {
-        /// The names, as many as `tuple` has elements.
+        /// The names, one per element of `tuple`.
         names: Box<[Name]>,
         /// The tuple type of the values.
         tuple: Type,
@@ -50,50 +49,48 @@ pub enum TypeKind {
     TypeOf(Type),
     /// `typeof(f)`, `typeof(A.g)`: the type of the function with this name, whose only value is the function.
     Function(FunctionName),
-    /// A parameter of the declaration in which it stands, or a variable of the `where` of a method, counted from 0.
+    /// A parameter of the enclosing declaration, or a variable of a method's `where`, counted from 0.
     Param(u32),
     /// An integer in a parameter position: the `2` of `Array{Float64, 2}`.
     Int(i64),
     /// A symbol in a parameter position.
     Sym(Name),
-    /// A value of another primitive type than `Int64` in a parameter position: the `true` of `SubArray{…, true}`.
-    Bits {
-        /// Its type.
-        ty: Type,
-        /// Its bits.
-        bits: u128,
-    },
-    /// A tuple of values in a parameter position, by its elements as parameters: the `(1, :a)` of `Val{(1, :a)}`.
+    /// A value of a primitive type other than `Int64` in a parameter position: the `true` of
+    /// `SubArray{…, true}`.
+    Bits { ty: Type, bits: u128 },
+    /// A tuple of values in a parameter position, with its elements as parameters: the `(1, :a)` of
+    /// `Val{(1, :a)}`.
     Values(Box<[Type]>),
-    /// `NTuple{N, T}` whose length is a parameter of the declaration in which it stands, or a variable of a `where`. With a known length it
-    /// is a [`TypeKind::Tuple`].
+    /// `NTuple{N, T}` whose length is a parameter of the enclosing declaration, or a variable of a `where`.
+    /// With a known length it is a [`TypeKind::Tuple`].
     NTuple {
         /// The length: a [`TypeKind::Param`].
         count: Type,
-        /// The type of each element.
         elem: Type,
     },
-    /// A type with its own variables, the union of all types that they give: `Vector{<:Real}`, `Tuple{T, Vector{T}} where T`. In the body and
-    /// in the bounds behind its own, variable *n* is a [`TypeKind::Param`]`(n)`; no other parameter occurs in them. Tests have such types; values
-    /// have a supertype instead.
+    /// A type with its own variables, the union over all their instantiations: `Vector{<:Real}`,
+    /// `Tuple{T, Vector{T}} where T`. In the body and in later bounds, variable *n* is a
+    /// [`TypeKind::Param`]`(n)`; no other parameter occurs in them. Only tests have such types; values have a
+    /// supertype instead.
     UnionAll {
         /// The lower and the upper bound of each variable.
         bounds: Box<[(Type, Type)]>,
-        /// The type in which the variables stand.
+        /// The type in which the variables occur.
         body: Type,
     },
     /// A type of low IR.
     Low(LowType),
-    /// The result of `enter` and `gc_preserve_begin`, which only `leave`, `pop_exception` and `gc_preserve_end` take.
+    /// The result of `enter` and `gc_preserve_begin`, which only `leave`, `pop_exception` and
+    /// `gc_preserve_end` accept.
     Token,
 }
 
-/// The classes of pointers that root placement tells apart (Julia's address spaces).
+/// The classes of pointers that root placement distinguishes (Julia's address spaces).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum PtrClass {
     /// An address that the collector does not track.
     Raw,
-    /// The start of an object; may sit in a root slot (address space 10).
+    /// The start of an object; may be stored in a root slot (address space 10).
     Tracked,
     /// An address inside an object that has a tracked base (address space 11).
     Derived,
@@ -103,7 +100,7 @@ pub enum PtrClass {
     Loaded,
 }
 
-/// The types of low IR: what fits into a register.
+/// The types of low IR, each of which fits a register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum LowType {
     /// 8-bit integer; also `Bool`, which is 0 or 1.
@@ -124,7 +121,7 @@ pub enum LowType {
     F64,
     /// An address, 64 bits wide.
     Ptr(PtrClass),
-    /// 128 bits in lanes; the operation says how wide these are.
+    /// 128 bits in lanes, whose width the operation determines.
     V128,
 }
 
@@ -163,17 +160,15 @@ impl LowType {
         self.bytes() * 8
     }
 
-    /// Whether this is one of the integer types.
     pub fn is_int(self) -> bool {
         matches!(self, LowType::I8 | LowType::I16 | LowType::I32 | LowType::I64 | LowType::I128)
     }
 
-    /// Whether this is one of the floating-point types.
     pub fn is_float(self) -> bool {
         matches!(self, LowType::F16 | LowType::F32 | LowType::F64)
     }
 
-    /// The integer type of a width in bits, if there is one.
+    /// The integer type with this width in bits, if there is one.
     pub fn int(bits: u32) -> Option<LowType> {
         match bits {
             8 => Some(LowType::I8),
@@ -205,7 +200,7 @@ impl LowType {
         }
     }
 
-    /// The low type with this text.
+    /// The inverse of [`LowType::name`].
     pub fn from_name(name: &str) -> Option<LowType> {
         LowType::ALL.into_iter().find(|t| t.name() == name)
     }
@@ -299,7 +294,7 @@ impl Type {
     pub const UNION_ALL: Type = Type(38);
     /// `Core.TypeofBottom`, the type of `Union{}` as an object.
     pub const TYPEOF_BOTTOM: Type = Type(39);
-    /// The type of tokens, which are no values.
+    /// The type of tokens, which are not values.
     pub const TOKEN: Type = Type(40);
 
     /// The id of a low type.
@@ -322,7 +317,7 @@ impl Type {
         }
     }
 
-    /// The low type that this id stands for, if it is one. Needs no table: these ids are fixed.
+    /// The low type with this id, if it is one. Needs no table: these ids are fixed.
     pub fn as_low(self) -> Option<LowType> {
         LowType::ALL.get(self.0.checked_sub(Type::I8.0)? as usize).copied()
     }
@@ -335,7 +330,7 @@ impl Type {
         }
     }
 
-    /// A dense number for side tables.
+    /// A dense index for side tables.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -18,8 +18,8 @@
 //! | union of at most 127 pointer-free concrete types | the largest member, then one selector byte |
 //! | anything else | a pointer to an object; null while undefined |
 //!
-//! An immutable type that contains itself cannot be inline in itself: a field is a pointer if the struct can be reached
-//! from the field's type through inline fields. This rule is about the whole cycle, so the result does not depend on
+//! An immutable type cannot contain itself inline: a field is a pointer if the struct can be reached from the
+//! field's type through inline fields. This rule considers the whole cycle, so the result does not depend on
 //! which layout is computed first.
 //!
 //! A selector is the index of the member in the union's printing order, from 0.
@@ -31,15 +31,18 @@ use super::table::Types;
 use std::fmt;
 use std::sync::Arc;
 
-/// The largest union that is stored without a box.
+/// The largest union that is stored unboxed.
 pub(super) const MAX_UNION: usize = 127;
-/// The largest value that has a layout, in bytes: half of the largest stack slot, so that a selector and padding have room there.
+/// The largest value that has a layout, in bytes: half of the largest stack slot, to leave room for a
+/// selector and padding.
 pub(super) const MAX_SIZE: u32 = 1 << 19;
 /// The largest number of different types that a value may contain inline. Printed programs stay below 20; the bound
 /// limits recursion over fields and the search for cycles.
 pub(super) const MAX_INLINE: usize = 256;
-/// The largest number of pointers that a value may contain. Lists of pointers are flat, and a tower of structs with two fields each doubles them with
-/// each line of text; the bound keeps the lists of such a tower below 128 KiB. The widest tuple has a quarter of it.
+/// The largest number of pointers that a value may contain. Pointer lists are flat, and each line of a tower
+/// of two-field structs doubles them; the bound keeps such lists below 128 KiB. The widest tuple uses a
+/// quarter of it. each line of text; the bound keeps the lists of such a tower below 128 KiB. The widest
+/// tuple has a quarter of it.
 pub(super) const MAX_POINTERS: usize = 1 << 14;
 /// The size and alignment of a pointer.
 const POINTER: u32 = 8;
@@ -53,7 +56,7 @@ impl LayoutError {
         })
     }
 
-    /// The type, and what is wrong with it.
+    /// The type and the problem.
     fn parts(&self) -> (Type, &'static str) {
         match *self {
             LayoutError::NotConcrete(ty) => (ty, "is not a concrete type, so it has no layout"),
@@ -67,7 +70,7 @@ impl LayoutError {
     }
 }
 
-/// The error as a sentence with the type's number. [`LayoutError::display`] has its text.
+/// The error as a sentence that names the type by number. [`LayoutError::display`] prints the type's name.
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (ty, why) = self.parts();
@@ -81,7 +84,8 @@ impl Types {
     /// Whether `bytes` are a valid value of a type in memory: each `Bool` is 0 or 1, and each selector of a union names a
     /// member. References are not checked, and for a type without a layout all bytes are valid.
     ///
-    /// Cost: linear in the bytes and in the fields without size beside them. Recursion follows the nesting of types, which the type table bounds.
+    /// Cost: linear in the bytes and in adjacent fields without size. Recursion follows the nesting of types,
+    /// which the type table bounds.
     pub fn holds(&self, ty: Type, bytes: &[u8]) -> bool {
         // A tower of structs without size has few bytes and 2ⁿ fields.
         if bytes.is_empty() {
@@ -109,12 +113,12 @@ impl Types {
         })
     }
 
-    /// Whether `bytes` are a valid value of the union's member with the selector `which`.
+    /// Whether `bytes` are a valid value of the union member with selector `which`.
     pub fn member_holds(&self, union: Type, which: u8, bytes: &[u8]) -> bool {
         self.members(&union).get(usize::from(which)).is_some_and(|&member| self.holds(member, bytes))
     }
 
-    /// The layout of a concrete type: of its value if it is immutable, of its object's fields if it is mutable.
+    /// The layout of a concrete type: of its value if it is immutable, of its object's fields if mutable.
     pub fn layout(&self, ty: Type) -> Result<&Layout, LayoutError> {
         let Some(cell) = self.layout_cell(ty) else { return Err(LayoutError::NotConcrete(ty)) };
         if let Some(done) = cell.get() {
@@ -135,8 +139,8 @@ impl Types {
         }
     }
 
-    /// Size and alignment of an object of a concrete type, without its tag. Among the types that the run time lays out, only
-    /// `Array` has objects of a fixed size: address, `Memory`, dimensions.
+    /// Size and alignment of an object of a concrete type, without its tag. Among the types laid out by the
+    /// run time, only `Array` has objects of a fixed size: address, `Memory`, dimensions.
     pub fn object_extent(&self, ty: Type) -> Result<(u32, u32), LayoutError> {
         match self.array_parts(ty) {
             Some((_, dims)) => match dims.checked_add(2).and_then(|words| words.checked_mul(POINTER)) {
@@ -191,7 +195,7 @@ impl Types {
         false
     }
 
-    /// The storage of an array element or a field of this type, cycles apart.
+    /// The storage of an array element or a field of this type, ignoring cycles.
     pub fn field_repr(&self, ty: Type) -> FieldRepr {
         if let TypeKind::Union(members) = self.kind(ty) {
             return match self.union_extent(members) {
@@ -206,9 +210,9 @@ impl Types {
         }
     }
 
-    /// The offset of the reference that is null while a field of a mutable object, or an element, is undefined; `None` if it is
-    /// always defined. As in Julia, an inline value is undefined while its first reference is null. Inline fields of an
-    /// immutable value are parts of it and always defined.
+    /// The offset of the reference that is null while a field of a mutable object, or an element, is
+    /// undefined; `None` if it is always defined. As in Julia, an inline value is undefined while its first
+    /// reference is null. Inline fields of an immutable value are always defined.
     pub fn first_reference(&self, ty: Type, repr: FieldRepr) -> Option<u32> {
         match repr {
             FieldRepr::Pointer => Some(0),
@@ -217,7 +221,7 @@ impl Types {
         }
     }
 
-    /// Size and alignment of the data of a union that can be stored without a box.
+    /// Size and alignment of the data of a union that can be stored unboxed.
     pub fn union_extent(&self, members: &[Type]) -> Option<(u32, u32)> {
         if members.len() > MAX_UNION {
             return None;
@@ -329,12 +333,13 @@ impl Types {
         Ok((FieldRepr::Inline, layout.size, layout.align))
     }
 
-    /// Whether `target` is `from` or is contained in it inline.
+    /// Whether `target` is `from` or contained in it inline.
     fn reaches(&self, from: Type, target: Type) -> bool {
         self.search_inline(from, |ty| ty == target) == Some(true)
     }
 
-    /// Whether `from` or a type that it contains inline is `wanted`; `None` if it contains more than [`MAX_INLINE`].
+    /// Whether `from` or a type that it contains inline satisfies `wanted`; `None` if it contains more than
+    /// [`MAX_INLINE`].
     fn search_inline(&self, from: Type, wanted: impl Fn(Type) -> bool) -> Option<bool> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut inline = 0;
@@ -471,7 +476,7 @@ mod tests {
         assert_eq!(t.repr(ty), Repr::Boxed);
     }
 
-    /// Each struct of the tower has two of the one before, so its list of pointers is twice as long.
+    /// Each struct of the tower has two of the previous one, so its pointer list is twice as long.
     #[test]
     fn pointers_inside_are_bounded() {
         let cx = Context::new();
@@ -498,7 +503,7 @@ mod tests {
         assert!(!t.always_refers_to_memory(tower[13]));
     }
 
-    /// Its leaves are more than could be walked, and its bytes are none.
+    /// It has too many leaves to walk, but no bytes.
     #[test]
     fn towers_without_size_are_walked_by_their_types() {
         let cx = Context::new();

@@ -14,19 +14,19 @@
 //!     i8 i16 i32 i64 i128 f16 f32 f64 ptr v128 …  low types: unrelated to all of the above
 //! ```
 //!
-//! A type is interned: equal types have equal ids. The ids of the types in [`Type`]'s constants are fixed; all others
-//! depend on the order of their first uses, so nothing printed is ever sorted by them.
+//! A type is interned: equal types have equal ids. The ids in [`Type`]'s constants are fixed; all others
+//! depend on the order of first use, so printed output is never sorted by them.
 //!
 //! | file | content |
 //! |---|---|
 //! | `kind` | ids of types and declarations, the structure of a type |
 //! | `declaration` | declarations of nominal types; errors |
 //! | `storage` | how values are stored and passed: the results of `layout` |
-//! | `builtin` | the declarations that exist from the start |
+//! | `builtin` | the builtin declarations |
 //! | `table` | interning, declarations, instantiation of parametric types |
 //! | `install` | a table that holds the builtin declarations |
 //! | `layout` | sizes, alignments, field offsets, pointer maps |
-//! | `above` | whether a declaration is below another one |
+//! | `above` | subtype tests between declarations |
 //! | `statics` | the variables of a method's `where` |
 //! | `union_all` | types with their own variables |
 //! | `subtype` | `<:`, intersection tests, union normal form |

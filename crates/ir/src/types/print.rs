@@ -1,9 +1,10 @@
 //! The text of a type, as Julia prints it.
 //!
-//! `Vector{T}` and `Matrix{T}` stand for arrays of one and two dimensions, `NTuple{n, T}` for tuples of four or more
-//! equal elements, `@NamedTuple{a::T}` for named tuples, `Vector{<:Real}` for a variable that occurs once, as a parameter. A parameter outside of its
-//! declaration is `@Param{0}`: low IR has such parameters, where compiled code names the `where` of a method. Names that are not identifiers are written
-//! `var"…"`. A type whose name means another one by now is `@world(Point, 3:7)`, with the worlds in which it meant this one.
+//! `Vector{T}` and `Matrix{T}` denote arrays of one and two dimensions, `NTuple{n, T}` tuples of four or more
+//! equal elements, `@NamedTuple{a::T}` named tuples, `Vector{<:Real}` a variable that occurs once, as a
+//! parameter. A parameter outside its declaration is `@Param{0}`: low IR has such parameters where compiled
+//! code names the `where` of a method. Names that are not identifiers are written `var"…"`. A type whose name
+//! has been redefined is `@world(Point, 3:7)`, with the worlds in which it had that name.
 
 use super::declaration::{MAX_DEPTH, MAX_WEIGHT, MAX_WIDTH, PrimitiveRepr, TypeError, Worlds};
 use super::{Type, TypeKind, Types, decl};
@@ -11,26 +12,25 @@ use crate::ident::write_name;
 use crate::names::Name;
 use std::fmt::{self, Display, Formatter};
 
-/// A type with the table that has its names; made by [`Types::display`].
+/// A type with the table that holds its names; made by [`Types::display`].
 #[derive(Clone, Copy, Debug)]
 pub struct TypeDisplay<'a> {
     types: &'a Types,
     ty: Type,
     params: Params<'a>,
-    /// Whether types of one name have different texts: their count follows the name.
+    /// Whether types with the same name are distinguished by their count after the name.
     is_unique: bool,
 }
 
 /// How the parameters in a type are written.
 #[derive(Clone, Copy, Debug)]
 enum Params<'a> {
-    /// By these names.
     Named(&'a [Name]),
-    /// As `<:Upper` or `>:Lower`, by these bounds.
+    /// In the form `<:Upper` or `>:Lower`, by these bounds.
     Bounds(&'a [(Type, Type)]),
 }
 
-/// From how many equal elements on a tuple type prints as `NTuple`.
+/// The number of equal elements from which a tuple type prints as `NTuple`.
 const NTUPLE: usize = 4;
 
 impl Types {
@@ -46,7 +46,8 @@ impl Types {
 }
 
 impl TypeDisplay<'_> {
-    /// The same for symbols, in which each type has a text of its own: `Point@2` for the third one of this name.
+    /// The same for symbols, in which each type has a distinct text: `Point@2` for the third type with this
+    /// name.
     #[must_use]
     pub(crate) fn unique(self) -> Self {
         TypeDisplay { is_unique: true, ..self }
@@ -66,7 +67,7 @@ impl TypeDisplay<'_> {
         Ok(())
     }
 
-    /// A value in a parameter position, as the reader takes it.
+    /// A value in a parameter position, as the reader accepts it.
     fn value(self, f: &mut Formatter<'_>, ty: Type, bits: u128) -> fmt::Result {
         match self.types.primitive(ty) {
             Some((_, PrimitiveRepr::Bool)) => write!(f, "{}", bits != 0),
@@ -75,7 +76,7 @@ impl TypeDisplay<'_> {
             }
             None => match self.types.kind(ty) {
                 _ if ty == Type::NOTHING => f.write_str("nothing"),
-                // The module says that it is a value.
+                // The module shows that it is a value.
                 TypeKind::Function(name) => match name.display(self.types.names()).to_string() {
                     path if path.contains('.') => f.write_str(&path),
                     bare => write!(
@@ -100,7 +101,7 @@ impl TypeDisplay<'_> {
             return write!(f, "{}{{{}}}", if dims == 1 { "Vector" } else { "Matrix" }, self.of(*elem));
         }
         let module = names.text(data.module);
-        // Beside a declared type of the same name the builtin has its module in front.
+        // If a declared type has the same name, the builtin is qualified by its module.
         let is_hidden = || decl.is_builtin() && self.types.find_own(data.name).is_some();
         if !module.is_empty() {
             write!(f, "{module}.")?;
@@ -139,7 +140,8 @@ impl TypeDisplay<'_> {
         }
     }
 
-    /// A type with its own variables: `Vector{<:Real}` where each stands once and as a parameter, or else `Pair{T1, T1} where {T1 <: Real}`.
+    /// A type with its own variables: `Vector{<:Real}` if each occurs once and as a parameter, otherwise
+    /// `Pair{T1, T1} where {T1 <: Real}`.
     fn union_all(self, f: &mut Formatter<'_>, bounds: &[(Type, Type)], body: Type) -> fmt::Result {
         let types = self.types;
         let free = (Type::BOTTOM, Type::ANY);
@@ -264,7 +266,7 @@ impl TypeError {
     }
 }
 
-/// The error as a sentence with the numbers of names and types. [`TypeError::display`] has their texts.
+/// The error as a sentence with numbers of names and types. [`TypeError::display`] prints their texts.
 impl fmt::Display for TypeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_type_error(f, self, None)

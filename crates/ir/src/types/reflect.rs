@@ -1,4 +1,4 @@
-//! The fields of a `DataType`, by the names of all versions of Julia that programs were printed by.
+//! The fields of a `DataType`, by their names in all supported versions of Julia.
 //!
 //! | field | value |
 //! |---|---|
@@ -19,13 +19,12 @@ use super::{DeclKind, FieldRepr, Type, TypeKind, Types};
 pub enum TypeField {
     /// A number of a primitive type, by its bits.
     Number(Type, u64),
-    /// A type.
     Type(Type),
     /// The names of the fields ([`Types::field_names`]).
     Names,
 }
 
-/// How Julia writes the values of a type of its library that do not look like structs.
+/// How Julia prints values of library types that do not look like structs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextForm {
     /// `first => second`.
@@ -44,7 +43,7 @@ pub enum TextForm {
     Some,
     /// `CartesianIndex(1, 2)`.
     CartesianIndex,
-    /// As the part of the string.
+    /// Like the part of the string.
     SubString,
     /// `Dict(key => value)`.
     Dict,
@@ -53,14 +52,15 @@ pub enum TextForm {
 }
 
 impl Types {
-    /// Whether the values of a type are of a struct that a program declares and Julia's library has not. Methods say how these are shown, and a program
-    /// need not have all of them.
+    /// Whether the type is a struct declared by a program and not by Julia's library. Methods determine how
+    /// its values are shown, and a program may not contain all of them.
     pub fn has_own_text(&self, ty: Type) -> bool {
         let declared = self.nominal_parts(ty).is_some_and(|(decl, _)| !decl.is_builtin());
         declared && self.field_count(ty).is_some() && self.text_form(ty).is_none()
     }
 
-    /// The form of the values of a type of Julia's library. A type that a program declares has it if its name and its fields are those of the library.
+    /// The form of the values of a type of Julia's library. A type declared by a program has it if its name
+    /// and fields match the library's.
     pub fn text_form(&self, ty: Type) -> Option<TextForm> {
         let (decl, _) = self.nominal_parts(ty)?;
         let name = self.names().text(self.decl(decl).name);
@@ -95,7 +95,7 @@ impl Types {
         }
     }
 
-    /// A field of a type as an object; `None` if it has none of this name.
+    /// A field of a type as an object; `None` if it has no field with this name.
     pub fn type_field(&self, ty: Type, name: &str) -> Option<TypeField> {
         if matches!(self.kind(ty), TypeKind::Union(_) | TypeKind::Generic(_) | TypeKind::UnionAll { .. }) {
             return None;

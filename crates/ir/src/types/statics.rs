@@ -2,24 +2,27 @@
 //!
 //! ```text
 //! f(x::Vector{T}, y::S) where {T, S <: Real}          called with (Vector{Int8}, Float64)
-//!   patterns   typeof(f), Vector{<0>}, <1>            <0> := Int8      from an invariant place
-//!   variables  <0>: T, <1>: S <: Real                 <1> := Float64   from a covariant one
+//!   patterns   typeof(f), Vector{<0>}, <1>            <0> := Int8      from an invariant position
+//!   variables  <0>: T, <1>: S <: Real                 <1> := Float64   from a covariant position
 //! ```
 //!
-//! A variable is *open*, and then each call binds it, or it is known, as it is for a method that was compiled for exact types. The types of a
-//! signature's parameters do not mention variables: their upper bounds replace them. The constraints of the variables
-//! beyond that are the *patterns*, one for each parameter, in which variable *n* is [`TypeKind::Param`]`(n)`. A call fits a
-//! method if its arguments are of the parameters' types and fit the patterns.
+//! A variable is either *open*, and each call binds it, or known, as in a method compiled for exact types.
+//! The types of a signature's parameters do not mention variables: their upper bounds replace them. The
+//! further constraints on the variables are the *patterns*, one for each parameter, in which variable *n* is
+//! [`TypeKind::Param`]`(n)`. A call fits a method if its arguments have the parameters' types and fit the
+//! patterns.
 //!
-//! **Binding.** In an invariant place (`Vector{T}`) a variable is the type in that place. If it has only covariant places (`x::T`), it is
-//! the type of the argument; with several of them (the *diagonal* rule) all must have one concrete type. A bound is checked when its
-//! variable is bound, and may bind variables that it mentions (`S <: Vector{T}`). A variable that nothing binds is undefined.
+//! **Binding.** In an invariant position (`Vector{T}`) a variable equals the type at that position. If it has
+//! only covariant positions (`x::T`), it is the type of the argument; with several of them (the *diagonal*
+//! rule) all must have the same concrete type. A bound is checked when its variable is bound, and may bind
+//! variables that it mentions (`S <: Vector{T}`). A variable that is never bound is undefined.
 //!
-//! **Specificity.** The arguments may be patterns themselves: those of a method that may be the more specific. Their variables stand for any
-//! type within their bounds.
+//! **Specificity.** The arguments may themselves be patterns, of a method that may be the more specific one.
+//! Their variables represent any type within their bounds.
 //!
-//! Cost: one walk over patterns and types; unions try their members in turn. Not done: variables that no type of one argument alone
-//! determines (`T >: Union{Int64, Float64}` from two arguments), numbers of elements as variables (`NTuple{N, T}`).
+//! Cost: one walk over patterns and types; unions try their members in turn. Not done: variables that no
+//! single argument type determines (`T >: Union{Int64, Float64}` from two arguments), element counts as
+//! variables (`NTuple{N, T}`).
 
 use super::{Type, TypeError, TypeKind, Types};
 use crate::names::Name;
@@ -27,25 +30,23 @@ use crate::names::Name;
 /// A variable of a `where`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StaticParam {
-    /// Its name.
     pub name: Name,
-    /// Its bound.
     pub bound: StaticBound,
 }
 
 /// The bound of a variable of a `where`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StaticBound {
-    /// A type that the call decides, between these two.
+    /// A type chosen by the call, between these two.
     Open {
-        /// A subtype of it.
+        /// The lower bound.
         lower: Type,
-        /// A supertype of it; may mention variables in front of this one.
+        /// The upper bound; may mention earlier variables.
         upper: Type,
     },
     /// This type, integer or symbol.
     Value(Type),
-    /// Nothing: to read it throws.
+    /// No value: reading it throws.
     Undefined,
 }
 
@@ -54,7 +55,8 @@ pub enum StaticBound {
 pub struct Statics {
     /// The variables, in order.
     pub params: Vec<StaticParam>,
-    /// For each parameter of the signature, the function object included, its type with the variables in it. Empty if no variable is open.
+    /// For each parameter of the signature, the function object included, its type with variables. Empty if
+    /// no variable is open.
     pub patterns: Vec<Type>,
 }
 
@@ -78,7 +80,7 @@ impl Statics {
         }
     }
 
-    /// The whole as one type, which no value has, so that run time and compiled code can name it:
+    /// Encodes the whole as one type, which has no values, so that run time and compiled code can name it:
     /// `Tuple{Tuple{names…}, Tuple{lower bounds…}, Tuple{upper bounds…}, Tuple{patterns…}}`.
     pub fn to_type(&self, types: &Types, vararg: bool) -> Result<Type, TypeError> {
         let names: Vec<Type> = self.params.iter().map(|param| types.sym(param.name)).collect();
@@ -100,7 +102,8 @@ impl Statics {
         ])
     }
 
-    /// The output of [`Statics::to_type`], without the pattern of the function object, and whether the last parameter collects.
+    /// Decodes the output of [`Statics::to_type`], without the pattern of the function object; also whether
+    /// the last parameter collects.
     pub fn from_type(types: &Types, ty: Type) -> Option<(Statics, bool)> {
         let [names, lowers, uppers, patterns] = *types.tuple_elements(ty)? else { return None };
         let (names, lowers, uppers) =
@@ -122,7 +125,7 @@ impl Statics {
     }
 }
 
-/// The type of what a collecting parameter takes.
+/// The element type of a collecting parameter.
 fn element(types: &Types, ty: Type) -> Type {
     match types.kind(ty) {
         TypeKind::Tuple { vararg: Some(rest), .. } => *rest,
@@ -140,7 +143,7 @@ pub struct Pattern<'a> {
 }
 
 impl Pattern<'_> {
-    /// Patterns that stand for all arguments: those of the fixed parameters, and two for a collecting one.
+    /// Patterns that represent all arguments: one for each fixed parameter, and two for a collecting one.
     fn samples(self, types: &Types) -> Vec<Type> {
         let mut samples = self.statics.patterns.get(1..).unwrap_or_default().to_vec();
         if self.vararg
@@ -151,7 +154,7 @@ impl Pattern<'_> {
         samples
     }
 
-    /// Whether the variable has several covariant places and no other.
+    /// Whether the variable has several positions, all covariant.
     fn is_diagonal(self, types: &Types, variable: u32) -> bool {
         let mut places = Places::default();
         for sample in self.samples(types) {
@@ -172,13 +175,13 @@ impl Places {
         match types.kind(ty) {
             TypeKind::Param(n) => self.covariant += usize::from(*n == variable),
             TypeKind::Tuple { elems, vararg } => {
-                // A collecting element stands for several.
+                // A collecting element represents several.
                 let rest = vararg.iter().flat_map(|&rest| [rest, rest]);
                 elems.iter().copied().chain(rest).for_each(|elem| self.count(types, elem, variable));
             }
             TypeKind::Union(members) => members.iter().for_each(|&m| self.count(types, m, variable)),
             TypeKind::NTuple { count, elem } => {
-                // A length is known exactly; an element stands for several.
+                // A length is known exactly; an element represents several.
                 self.invariant |= types.mentions(*count, &|n| n == variable);
                 [*elem, *elem].into_iter().for_each(|elem| self.count(types, elem, variable));
             }
@@ -188,7 +191,7 @@ impl Places {
 }
 
 impl Types {
-    /// Whether a variable for which `wanted` holds stands in the type.
+    /// Whether the type mentions a variable that satisfies `wanted`.
     pub fn mentions(&self, ty: Type, wanted: &dyn Fn(u32) -> bool) -> bool {
         match self.kind(ty) {
             TypeKind::Param(n) => wanted(*n),
@@ -196,7 +199,8 @@ impl Types {
         }
     }
 
-    /// Whether something holds for one of the types that a type is made of. One with its own variables is taken as a whole.
+    /// Whether `holds` for one of the types that a type is made of. A type with its own variables counts as a
+    /// whole.
     pub(super) fn any_part(&self, ty: Type, holds: &dyn Fn(Type) -> bool) -> bool {
         let any = |list: &[Type]| list.iter().any(|&part| holds(part));
         match self.kind(ty) {
@@ -209,7 +213,8 @@ impl Types {
         }
     }
 
-    /// The type of the value that a static parameter has, with which types are taken apart by `===`: `Type{T}`, `Int64` or `Symbol`.
+    /// The type of a static parameter's value: `Type{T}`, `Int64` or `Symbol`. Types are distinguished by
+    /// `===`.
     pub fn static_type(&self, value: Type) -> Type {
         match self.kind(value) {
             TypeKind::Int(_) => Type::INT64,
@@ -223,13 +228,14 @@ impl Types {
         }
     }
 
-    /// The variables of a method for a call with arguments of the given types (without the function object), or nothing if they do not fit.
-    /// A type as an argument has the type `Type{T}`.
+    /// The variables of a method for a call with arguments of the given types (without the function object),
+    /// or `None` if they do not fit. A type as an argument has the type `Type{T}`.
     pub fn bind_statics(&self, to: Pattern<'_>, args: &[Type]) -> Option<Vec<Option<Type>>> {
         Fit::new(self, to, None).all(args)
     }
 
-    /// Whether every call that fits `a` fits `b`, as far as their variables go. A method without open variables has its types as patterns.
+    /// Whether every call that fits `a` fits `b`, as far as their variables are concerned. Without open
+    /// variables, a method's patterns are its types.
     pub fn is_below(&self, a: Pattern<'_>, b: Pattern<'_>) -> bool {
         Fit::new(self, b, Some(a)).all(&a.samples(self)).is_some()
     }
@@ -237,23 +243,24 @@ impl Types {
 
 #[derive(Clone, Default)]
 struct Found {
-    /// The type in its invariant places.
+    /// The type at its invariant positions.
     exact: Option<Type>,
-    /// The types in its covariant ones.
+    /// The types at its covariant positions.
     places: Vec<Type>,
-    /// Types that it is the bound of.
+    /// Types that it bounds.
     above: Vec<Type>,
 }
 
 struct Fit<'a> {
     types: &'a Types,
     to: Pattern<'a>,
-    /// Whose variables stand in the arguments.
+    /// The pattern whose variables occur in the arguments.
     from: Option<Pattern<'a>>,
     found: Vec<Found>,
 }
 
-/// The variables that stand for the unknown parameters of a type without parameters begin here. Nothing is known of them.
+/// The first number of the variables for the unknown parameters of a type without parameters. Nothing is
+/// known about them.
 const UNKNOWN: u32 = 1 << 16;
 
 impl<'a> Fit<'a> {
@@ -272,7 +279,7 @@ impl<'a> Fit<'a> {
         }
         let wanted = fixed.iter().copied().chain(rest.into_iter().cycle());
         args.iter().zip(wanted).all(|(&arg, pattern)| self.below(arg, pattern)).then_some(())?;
-        // Bounds mention variables in front of theirs only, so these come later.
+        // Bounds mention only earlier variables, so these come later.
         let mut values = vec![None; self.found.len()];
         for n in (0..self.found.len()).rev() {
             values[n] = self.value(n)?;
@@ -374,7 +381,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Whether the pattern is this type.
+    /// Whether the pattern equals this type.
     fn same(&mut self, ty: Type, pattern: Type) -> bool {
         let types = self.types;
         if !self.is_open(pattern) {
@@ -410,7 +417,7 @@ impl<'a> Fit<'a> {
             }
             (TypeKind::TypeOf(x), TypeKind::TypeOf(y)) => self.same(*x, *y),
             (_, TypeKind::Union(members)) => {
-                // The one member with variables is what the others leave.
+                // The single member with variables must match the remaining ones.
                 let (open, closed): (Vec<Type>, Vec<Type>) = members.iter().partition(|&&m| self.is_open(m));
                 let [open] = open[..] else { return false };
                 let all_there = closed.iter().all(|&member| types.is_subtype(member, ty));
@@ -421,7 +428,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// The value of variable `n`; nothing if no type fits.
+    /// The value of variable `n`; `None` if no type fits.
     fn value(&mut self, n: usize) -> Option<Option<Type>> {
         let types = self.types;
         let Found { exact, places, above } = std::mem::take(self.found.get_mut(n)?);
@@ -458,7 +465,7 @@ impl<'a> Fit<'a> {
         (bounded && above.iter().all(|&below| self.is_subtype(below, ty))).then_some(value)
     }
 
-    /// Whether values have exactly this type, also if it is a variable of the arguments.
+    /// Whether values have exactly this type, also for a variable of the arguments.
     fn is_exact(&self, ty: Type) -> bool {
         match (self.types.kind(ty), self.from) {
             (TypeKind::Param(n), Some(from)) => from.is_diagonal(self.types, *n),
@@ -482,7 +489,7 @@ mod tests {
             self.cx.types.nominal(decl, &[]).unwrap()
         }
 
-        /// A method with these patterns, whose variables have these upper bounds.
+        /// A method with these patterns and these upper bounds of its variables.
         fn method(&self, uppers: &[Type], patterns: &[Type]) -> Statics {
             let param = |&upper| StaticParam {
                 name: self.cx.names.intern("T"),

@@ -1,4 +1,4 @@
-//! How values are stored and passed: the facts about a type that `layout` computes and the table keeps.
+//! How values are stored and passed: the facts about a type that `layout` computes and the table caches.
 
 use super::kind::{LowType, Type};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct Layout {
     pub align: u32,
     /// The fields in declaration order; empty for primitive types.
     pub fields: Box<[Field]>,
-    /// The offsets of all pointers inside, ascending. Everything that describes the type at run time shares the list.
+    /// The offsets of all pointers inside, ascending. All run-time descriptions of the type share the list.
     pub pointers: Arc<[u32]>,
 }
 
@@ -26,11 +26,10 @@ impl Layout {
 /// The position and storage of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Its type.
     pub ty: Type,
-    /// Its distance from the start, in bytes.
+    /// Offset from the start, in bytes.
     pub offset: u32,
-    /// Its size in bytes, with the selector if it has one.
+    /// Size in bytes, including the selector if there is one.
     pub size: u32,
     /// The storage.
     pub repr: FieldRepr,
@@ -43,7 +42,7 @@ pub enum FieldRepr {
     Inline,
     /// A union of bits types; the selector byte is `selector` bytes after the field's start.
     BitsUnion {
-        /// The selector's distance from the start of the field.
+        /// The selector's offset from the start of the field.
         selector: u32,
     },
     /// A pointer to an object, null while undefined.
@@ -65,7 +64,7 @@ pub enum Repr {
     BitsUnion,
     /// A pointer to an object.
     Boxed,
-    /// A primitive type whose width is not that of a register.
+    /// A primitive type whose width matches no register.
     OddPrimitive,
     /// A token, which is not a value and has no form.
     Token,
@@ -74,11 +73,11 @@ pub enum Repr {
 /// Why a type has no layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutError {
-    /// The type is abstract, a union, or stands for several types.
+    /// The type is abstract, a union, or otherwise not concrete.
     NotConcrete(Type),
     /// A declaration that the type contains is not defined yet.
     Undefined(Type),
-    /// The contents are laid out by the run time.
+    /// The run time lays out the contents.
     Opaque(Type),
     /// The value would be larger than 512 KiB.
     TooLarge(Type),

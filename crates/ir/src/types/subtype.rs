@@ -1,9 +1,9 @@
 //! `<:`, disjointness and the normal form of unions.
 //!
-//! The relation is Julia's for the types that this IR has: unions by members, tuples covariantly, declared types
-//! invariantly in their parameters along the declared chain of supertypes, a generic form above all its instances.
-//! There are no bounded type variables in values' types, which is what makes Julia's general algorithm hard; types with variables of their
-//! own are decided by `union_all`.
+//! The relation is Julia's, restricted to the types of this IR: unions by members, tuples covariantly,
+//! declared types invariantly in their parameters along the declared chain of supertypes, a generic form
+//! above all its instances. Values' types have no bounded type variables, which are what makes Julia's
+//! general algorithm hard; `union_all` decides types with their own variables.
 //!
 //! Cost: one walk over both types, which interning keeps shallow; unions multiply their member counts.
 
@@ -79,7 +79,7 @@ impl Types {
         a == b || (self.is_subtype(a, b) && self.is_subtype(b, a))
     }
 
-    /// Whether no value belongs to both types. May say `false` for types that are disjoint for deeper reasons.
+    /// Whether no value belongs to both types. Conservative: may return `false` for some disjoint types.
     pub fn is_disjoint(&self, a: Type, b: Type) -> bool {
         if self.is_subtype(a, b) || self.is_subtype(b, a) {
             return a == Type::BOTTOM || b == Type::BOTTOM;
@@ -88,20 +88,20 @@ impl Types {
         if left.len() > 1 || right.len() > 1 {
             return left.iter().all(|&l| right.iter().all(|&r| self.is_disjoint(l, r)));
         }
-        // Two concrete types that are not the same share nothing, and a concrete type shares nothing with an
-        // abstract one that is not above it.
+        // Two different concrete types are disjoint, and a concrete type is disjoint from an abstract one
+        // that is not above it.
         let kinds = |ty: Type| ty == Type::DATATYPE || self.supertype(ty) == self.supertype(Type::DATATYPE);
         let is_apart = |a, b| self.is_concrete(a) && !(self.is_of_types(b) && kinds(a));
         is_apart(a, b) || is_apart(b, a)
     }
 
-    /// `a` without the values of `b`, as far as removing whole union members expresses it.
+    /// `a` without the values of `b`, as far as whole union members can be removed.
     pub fn difference(&self, a: Type, b: Type) -> Result<Type, TypeError> {
         let rest: Vec<Type> = self.members(&a).iter().copied().filter(|&m| !self.is_subtype(m, b)).collect();
         self.union(&rest)
     }
 
-    /// Whether a type's declaration is not below another one, as far as there is a declaration.
+    /// Whether a type has a declaration that is not below another one.
     fn is_surely_not_below(&self, ty: Type, wanted: Decl) -> bool {
         match self.kind(ty) {
             TypeKind::Nominal { decl, .. } | TypeKind::Generic(decl) => {
@@ -113,7 +113,7 @@ impl Types {
 
     /// `ty` and its supertypes, below `Any`.
     pub(super) fn chain(&self, ty: Type) -> impl Iterator<Item = Type> + '_ {
-        // Declarations cannot be cyclic, but a type that is not yet defined has no supertype either.
+        // Declarations cannot be cyclic, but an undefined type has no supertype either.
         std::iter::successors(Some(ty), |&t| Some(self.supertype(t))).take_while(|&t| t != Type::ANY)
     }
 
@@ -136,8 +136,8 @@ impl Types {
             }
     }
 
-    /// Flattens, drops what another member covers, and sorts as Julia prints unions: singletons, then bits types,
-    /// then the rest, each by name.
+    /// Flattens, drops members covered by another, and sorts as Julia prints unions: singletons, then bits
+    /// types, then the rest, each by name.
     pub(super) fn normal_members(&self, members: &[Type]) -> Result<Vec<Type>, TypeError> {
         if !members.iter().all(|&ty| self.has(ty)) {
             return Err(TypeError::Foreign);

@@ -1,13 +1,14 @@
 //! Interning, declarations, instantiation.
 //!
-//! A nominal type is declared in two steps, so that types may refer to each other and to themselves: [`Types::declare`]
-//! gives the name and the parameters, [`Types::define`] the supertype and the fields, in which parameter *i* stands as
-//! [`TypeKind::Param`]`(i)`. An instance such as `Pair{Int64, Bool}` is interned by [`Types::nominal`]; its field types
-//! are substituted at their first use.
+//! A nominal type is declared in two steps, so that types may refer to each other and to themselves:
+//! [`Types::declare`] sets the name and the parameters, [`Types::define`] the supertype and the fields, in
+//! which parameter *i* is [`TypeKind::Param`]`(i)`. An instance such as `Pair{Int64, Bool}` is interned by
+//! [`Types::nominal`]; its field types are substituted on first use.
 //!
-//! Nesting is limited to [`MAX_DEPTH`], so that every walk over a type may recurse, and the number of types written out
-//! in one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` over itself a hundred times is small as a
-//! graph and endless as a text. A deeper or heavier type is an error only here, where it would be made.
+//! Nesting is limited to [`MAX_DEPTH`], so that every walk over a type may recurse, and the number of types
+//! in the written form of one type to [`MAX_WEIGHT`], so that every such walk ends soon: `Tuple{T, T}` nested
+//! a hundred times is small as a graph and endless as a text. A deeper or heavier type is refused only here,
+//! where it would be made.
 
 use super::builtin::{self, decl};
 use super::declaration::{
@@ -29,17 +30,17 @@ mod later;
 
 use later::{DeclEntry, LATER, Part, named_by};
 
-/// The types of a context, as one of its views has them; see [the module](crate::types).
+/// The types of a context, as seen by one of its views; see [the module](crate::types).
 #[derive(Debug)]
 pub struct Types {
     names: Arc<Names>,
     /// The builtin types and declarations, which have the first numbers.
     fixed: Arc<FixedTypes>,
     entries: View<Entry>,
-    /// Computed facts about the types that the view holds. They name types, and those are held as well.
+    /// Computed facts about the types that the view holds. They name types, which are also held.
     facts: Held<Facts>,
     declared: Arc<Declared>,
-    /// The further declarations of names that have one, by the numbers from [`LATER`] on.
+    /// Further declarations of names that already have one, with numbers from [`LATER`] on.
     later: View<DeclEntry>,
     /// The module `Main`.
     main: Name,
@@ -47,7 +48,7 @@ pub struct Types {
     base: Name,
 }
 
-/// Types that every context has, with everything that is computed about them. They never change.
+/// The types that every context has, with all computed facts about them. Immutable.
 #[derive(Debug, Default)]
 pub(crate) struct FixedTypes {
     entries: Vec<Arc<Entry>>,
@@ -62,7 +63,8 @@ struct Index {
     decls: FxHashMap<Name, Decl>,
 }
 
-/// The first declarations of names, which all views of a context have, and which stay: they may refer to each other in cycles.
+/// The first declarations of names, which all views of a context share and which are never freed: they may
+/// refer to each other in cycles.
 #[derive(Debug, Default)]
 struct Declared {
     decls: AppendVec<DeclEntry>,
@@ -73,9 +75,10 @@ struct Declared {
 struct Entry {
     kind: TypeKind,
     extent: Extent,
-    /// The types and names of the kind, so that they live as long.
+    /// Keeps the types and names of the kind alive.
     parts: Box<[Part]>,
-    /// Whether a later declaration is among what it names: a view that holds the type holds all that follows from it ([`Types::hold`]).
+    /// Whether it names a later declaration: a view that holds the type also holds everything reachable from
+    /// that ([`Types::hold`]).
     has_later: bool,
 }
 
@@ -97,7 +100,7 @@ impl Weighed for Entry {
             TypeKind::UnionAll { bounds, .. } => size_of_val(&**bounds),
             _ => 0,
         };
-        // With what the allocator adds to each piece.
+        // Including the allocator's overhead for each piece.
         size_of::<Entry>() + listed + size_of_val(&*self.parts) + 64
     }
 }
@@ -109,7 +112,7 @@ impl Weighed for Facts {
     }
 }
 
-/// How large a type is when it is written out.
+/// The size of the written form of a type.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     depth: u16,
@@ -120,7 +123,7 @@ impl Extent {
     const LEAF: Extent = Extent { depth: 1, weight: 1 };
 }
 
-/// The place of a declaration in the tree of supertypes; `above` computes it.
+/// The position of a declaration in the tree of supertypes; `above` computes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Above {
     /// The number of declarations from here up to `Any`.
@@ -132,7 +135,7 @@ pub(super) struct Above {
 }
 
 impl Types {
-    /// A table that has these types, and nothing else. Their names are among the fixed ones of `names`.
+    /// A table with only these types. Their names are among the fixed ones of `names`.
     pub(crate) fn with_fixed(names: Arc<Names>, fixed: Arc<FixedTypes>, meter: &Arc<Meter>) -> Self {
         let numbers = fixed.entries.len() as u32..u32::MAX;
         let entries = View::of(Arc::new(Store::with_numbers(numbers)), meter);
@@ -140,7 +143,7 @@ impl Types {
         Types::with(names, fixed, (entries, Held::new(meter)), (Arc::default(), later))
     }
 
-    /// Another view of the same types, which holds none yet, and charges them to a meter.
+    /// Another view of the same types, initially empty, which charges them to a meter.
     pub(crate) fn another(&self, names: Arc<Names>, meter: &Arc<Meter>) -> Self {
         let held = (self.entries.another(meter), Held::new(meter));
         let declared = (self.declared.clone(), self.later.another(meter));
@@ -157,7 +160,7 @@ impl Types {
         Self { names, fixed, entries, facts, declared, later, main, base }
     }
 
-    /// The lists of facts about a type were computed and take this many bytes.
+    /// Charges the lists of facts about a type when they are computed.
     pub(super) fn charge_facts(&self, ty: Type, bytes: usize) {
         if ty.index() >= self.fixed.facts.len() {
             self.facts.charge().grow(bytes);
@@ -174,7 +177,7 @@ impl Types {
         self.facts.charge().is_to(meter)
     }
 
-    /// The bytes of the types that the view holds, about.
+    /// The approximate size in bytes of the types that the view holds.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.bytes() + self.facts.charge().bytes()
     }
@@ -184,12 +187,12 @@ impl Types {
         Arc::strong_count(&self.declared)
     }
 
-    /// An address that all views of the same types share, and no other types have as long as one view lives.
+    /// An address shared by all views of the same types, and by no other types while one of the views lives.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.declared).addr()
     }
 
-    /// Computes what is kept of each type. This may add types, of which the same holds.
+    /// Computes the cached facts of each type. This may add types, which are then processed as well.
     pub(super) fn settle(&self) {
         for decl in self.decls() {
             let _named = self.nominal(decl, &[]);
@@ -206,7 +209,7 @@ impl Types {
         }
     }
 
-    /// The types of a table without fixed ones, as the fixed ones of others.
+    /// The types of a table without fixed ones, to be the fixed types of other tables.
     pub(crate) fn freeze(self) -> FixedTypes {
         let Types { entries, facts, declared, .. } = self;
         let entries: Vec<Arc<Entry>> = (0..).map_while(|at| entries.hold(at).cloned()).collect();
@@ -240,7 +243,8 @@ impl Types {
         }
     }
 
-    /// Types and names that something is about to name. The fixed ones need no holder, and a run of one type needs one: long tuples have them.
+    /// References to types and names, for an entry that names them. Fixed ones need none, and a run of one
+    /// type needs one: long tuples have such runs.
     fn parts(
         &self,
         types: impl IntoIterator<Item = Type>,
@@ -281,19 +285,19 @@ impl Types {
         }
     }
 
-    /// The names that types are printed with.
+    /// The names used for printing types.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
     // ----- reading -----
 
-    /// The structure of a type. An id of another context that has no meaning here reads as `Union{}`.
+    /// The structure of a type. A foreign id without a meaning here reads as `Union{}`.
     pub fn kind(&self, ty: Type) -> &TypeKind {
         self.entry(ty).map_or(&TypeKind::Bottom, |entry| &entry.kind)
     }
 
-    /// Whether a type is of this context. One of another may be so by chance: types are numbers.
+    /// Whether a type belongs to this context. A foreign one may pass by chance: types are numbers.
     pub fn has(&self, ty: Type) -> bool {
         self.entry(ty).is_some()
     }
@@ -303,7 +307,7 @@ impl Types {
         static UNKNOWN: OnceLock<DeclData> = OnceLock::new();
         match self.decl_entry(decl) {
             Some(entry) => &entry.data,
-            // Only an id of another context gets here; it reads as a declaration that has no parameters.
+            // Only a foreign id gets here; it reads as a declaration without parameters.
             None => UNKNOWN.get_or_init(|| {
                 let unknown = Names::default().intern("?");
                 DeclData { name: unknown, module: unknown, params: Box::new([]) }
@@ -317,22 +321,22 @@ impl Types {
         Some(&self.decl_entry(decl)?.body.get()?.0)
     }
 
-    /// Where the place of a declaration in the tree of supertypes is kept.
+    /// The cell for the position of a declaration in the tree of supertypes.
     pub(super) fn above_cell(&self, decl: Decl) -> Option<&OnceLock<Above>> {
         Some(&self.decl_entry(decl)?.above)
     }
 
-    /// The declaration that this name means where no module stands in front of it: one that was declared, or else a builtin.
+    /// The declaration that an unqualified name means: a declared one, or else a builtin.
     pub fn find_decl(&self, name: Name) -> Option<Decl> {
         self.find_own(name).or_else(|| self.find_builtin(name))
     }
 
-    /// The builtin declaration with this name, beside any other declarations: that of `Core.name`.
+    /// The builtin declaration with this name, whatever else is declared: `Core.name`.
     pub fn find_builtin(&self, name: Name) -> Option<Decl> {
         self.fixed.index.decls.get(&name).copied()
     }
 
-    /// The declaration with this name that is no builtin: that of `Main.name`.
+    /// The non-builtin declaration with this name: `Main.name`.
     pub fn find_own(&self, name: Name) -> Option<Decl> {
         if self.names.count(name) == 0 {
             return self.decl_index().get(&name).copied();
@@ -345,13 +349,13 @@ impl Types {
         self.declared.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All declarations, in the order in which they were made.
+    /// All declarations, in order.
     pub fn decls(&self) -> impl Iterator<Item = Decl> + use<> {
         let own = self.decl_index().len();
         (0..(self.fixed.decls.len() + own) as u32).map(Decl)
     }
 
-    /// Whether a declaration exists from the start.
+    /// Whether a declaration is builtin.
     pub fn is_builtin(&self, decl: Decl) -> bool {
         (decl.0 as usize) < builtin::count()
     }
@@ -377,22 +381,22 @@ impl Types {
         }
     }
 
-    /// `T` of `Ptr{T}`.
+    /// The `T` of `Ptr{T}`.
     pub fn pointee(&self, ty: Type) -> Option<Type> {
         self.sole_param(ty, decl::PTR)
     }
 
-    /// `T` of `Memory{T}`.
+    /// The `T` of `Memory{T}`.
     pub fn memory_element(&self, ty: Type) -> Option<Type> {
         self.sole_param(ty, decl::MEMORY)
     }
 
-    /// `T` of `MemoryRef{T}`.
+    /// The `T` of `MemoryRef{T}`.
     pub fn memory_ref_element(&self, ty: Type) -> Option<Type> {
         self.sole_param(ty, decl::MEMORY_REF)
     }
 
-    /// The fields of an array, a `Memory` or a `MemoryRef`, in order.
+    /// The names of the fields of an array, a `Memory` or a `MemoryRef`, in order.
     pub fn laid_out_fields(&self, ty: Type) -> Option<[&'static str; 2]> {
         match self.nominal_parts(ty)?.0 {
             decl::ARRAY => Some(["ref", "size"]),
@@ -409,7 +413,7 @@ impl Types {
         }
     }
 
-    /// `T` and `N` of `Array{T, N}`.
+    /// The `T` and `N` of `Array{T, N}`.
     pub fn array_parts(&self, ty: Type) -> Option<(Type, u32)> {
         match self.nominal_parts(ty)? {
             (decl::ARRAY, &[elem, dims]) => match *self.kind(dims) {
@@ -420,7 +424,7 @@ impl Types {
         }
     }
 
-    /// The elements of a tuple or named tuple whose length is fixed.
+    /// The elements of a tuple or named tuple with a fixed length.
     pub fn tuple_elements(&self, ty: Type) -> Option<&[Type]> {
         match self.kind(ty) {
             TypeKind::Tuple { elems, vararg: None } => Some(elems),
@@ -438,11 +442,11 @@ impl Types {
         }
     }
 
-    /// The fields of a struct type with its parameters filled in. `None` if it is not a defined struct type, or if a
-    /// field's type cannot be made (too deep).
+    /// The fields of a struct type with its parameters substituted. `None` if it is not a defined struct
+    /// type, or if a field's type cannot be made (too deep).
     pub fn fields(&self, ty: Type) -> Option<&[FieldDecl]> {
         let (decl, params) = self.nominal_parts(ty)?;
-        // While the declaration is incomplete nothing may be remembered.
+        // While the declaration is incomplete nothing may be cached.
         let DeclKind::Struct { fields, .. } = &self.body(decl)?.kind else { return None };
         self.facts(ty)?
             .fields
@@ -456,7 +460,7 @@ impl Types {
             .as_deref()
     }
 
-    /// The number of fields that `getfield` reaches, for struct, tuple and named tuple types.
+    /// The number of fields accessible by `getfield`, for struct, tuple and named tuple types.
     pub fn field_count(&self, ty: Type) -> Option<usize> {
         match self.tuple_elements(ty) {
             Some(elems) => Some(elems.len()),
@@ -536,7 +540,8 @@ impl Types {
         self.function_named(FunctionName { module: self.main, name })
     }
 
-    /// The type of the function that a text names: `f`, `A.g`, `Base.max`, as [`FunctionName::parse`] takes it apart.
+    /// The type of the function that a text names, such as `f`, `A.g` or `Base.max`; see
+    /// [`FunctionName::parse`].
     pub fn function_of(&self, text: &str) -> Type {
         self.function_named(FunctionName::parse(&self.names, text))
     }
@@ -561,8 +566,8 @@ impl Types {
         self.intern_raw(TypeKind::Sym(value))
     }
 
-    /// A value of a primitive type as a type parameter; an `Int64` is the same as by [`Types::int`]. The only value of a type without fields has
-    /// the bits 0.
+    /// A value of a primitive type as a type parameter; an `Int64` is the same as by [`Types::int`]. The
+    /// singleton of a type without fields has the bits 0.
     pub fn bits_value(&self, ty: Type, bits: u128) -> Type {
         match ty {
             Type::INT64 => self.int(bits as i64),
@@ -570,7 +575,7 @@ impl Types {
         }
     }
 
-    /// Whether a type parameter is a value and no type.
+    /// Whether a type parameter is a value, not a type.
     pub fn is_value(&self, param: Type) -> bool {
         matches!(
             self.kind(param),
@@ -578,7 +583,7 @@ impl Types {
         )
     }
 
-    /// A tuple of values as a type parameter, by its elements as parameters.
+    /// A tuple of values as a type parameter, from its elements as parameters.
     pub fn tuple_value(&self, elems: &[Type]) -> Result<Type, TypeError> {
         self.intern(TypeKind::Values(elems.into()))
     }
@@ -602,7 +607,7 @@ impl Types {
         }
     }
 
-    /// `NTuple{count, elem}`: a tuple if `count` is a number, any number of elements if nothing is known of it.
+    /// `NTuple{count, elem}`: a tuple if `count` is a number; any number of elements if it is unknown.
     pub fn ntuple(&self, count: Type, elem: Type) -> Result<Type, TypeError> {
         match *self.kind(count) {
             TypeKind::Int(count) => match usize::try_from(count) {
@@ -615,7 +620,7 @@ impl Types {
         }
     }
 
-    /// Parameter `index` of the declaration that is being defined.
+    /// Parameter `index` of the declaration being defined.
     pub fn param(&self, index: u32) -> Type {
         self.intern_raw(TypeKind::Param(index))
     }
@@ -642,7 +647,7 @@ impl Types {
         self.intern(TypeKind::NamedTuple { names: names.into(), tuple })
     }
 
-    /// The union of `members` in normal form; of one member that member, of none `Union{}`.
+    /// The union of `members` in normal form; a single member is itself, none is `Union{}`.
     pub fn union(&self, members: &[Type]) -> Result<Type, TypeError> {
         let members = self.normal_members(members)?;
         match members[..] {
@@ -652,7 +657,7 @@ impl Types {
         }
     }
 
-    /// An instance of a declared type. Without parameters, a parametric declaration gives its generic form.
+    /// An instance of a declared type. Without parameters, a parametric declaration yields its generic form.
     pub fn nominal(&self, decl: Decl, params: &[Type]) -> Result<Type, TypeError> {
         let data = self.decl(decl);
         if params.len() == data.params.len() {
@@ -668,9 +673,10 @@ impl Types {
         }
     }
 
-    /// The first half of a declaration. Declaring a name again with the same parameters gives the same declaration. A name that a builtin has
-    /// may be declared: alone it means the declared type from then on, and the builtin is `Core.name`. Names that the form of types needs
-    /// ([`TypeError::Reserved`]) are not declared.
+    /// The first half of a declaration. Declaring a name again with the same parameters returns the same
+    /// declaration. A builtin's name may be declared: unqualified it then means the declared type, and the
+    /// builtin is `Core.name`. Names that are part of the syntax of types ([`TypeError::Reserved`]) cannot be
+    /// declared.
     pub fn declare(&self, name: Name, params: &[Name]) -> Result<Decl, TypeError> {
         if self.is_reserved(name) {
             return Err(TypeError::Reserved { name });
@@ -698,7 +704,8 @@ impl Types {
         Ok(decl)
     }
 
-    /// Whether types are spelled with this name, so that it can mean nothing else: `Int64`, `Array`, `Union`.
+    /// Whether the name is part of the syntax of types, so that it cannot mean anything else: `Int64`,
+    /// `Array`, `Union`.
     fn is_reserved(&self, name: Name) -> bool {
         const WORDS: [&str; 9] =
             ["Any", "Union", "Tuple", "NTuple", "Vararg", "NamedTuple", "Vector", "Matrix", "Type"];
@@ -767,7 +774,7 @@ impl Types {
         if above == decl {
             return Err(TypeError::SupertypeCycle { name });
         }
-        // A defined type has defined supertypes only, all the way up; so a cycle never closes.
+        // A defined type has only defined supertypes, so a cycle never closes.
         match self.body(above) {
             Some(body) if body.kind == DeclKind::Abstract => Ok(()),
             _ => Err(TypeError::SupertypeNotAbstract { name, supertype }),
@@ -797,7 +804,7 @@ impl Types {
             TypeKind::NTuple { count, elem } => {
                 self.ntuple(self.substitute(*count, params)?, self.substitute(*elem, params)?)?
             }
-            // Its parameters are its own.
+            // It has its own parameters.
             TypeKind::UnionAll { .. }
             | TypeKind::Bottom
             | TypeKind::Any
@@ -822,7 +829,8 @@ impl Types {
         fixed.or_else(of_views)
     }
 
-    /// The type of a kind that running code may state: a nominal type, a tuple, a union in any form, an integer or a symbol. Others are [`TypeError::Foreign`].
+    /// The type of a kind that running code may construct: a nominal type, a tuple, a union in any form, an
+    /// integer or a symbol. Others are [`TypeError::Foreign`].
     pub fn of_kind(&self, kind: TypeKind) -> Result<Type, TypeError> {
         match kind {
             TypeKind::Nominal { decl, params } => self.nominal(decl, &params),
@@ -917,7 +925,7 @@ impl Types {
         }
     }
 
-    // ----- questions that need only the declaration -----
+    // // ----- questions that need only the declaration -----
 
     /// Whether values can have exactly this type.
     pub fn is_concrete(&self, ty: Type) -> bool {
@@ -928,13 +936,13 @@ impl Types {
                 !matches!(kind, None | Some(DeclKind::Abstract)) && !params.iter().any(is_param)
             }
             TypeKind::Tuple { elems, vararg } => {
-                // Long tuples have runs of one type. A type in a tuple is there by the type of its object.
+                // Long tuples have runs of one type. A type in a tuple counts as its object's type.
                 let mut runs = elems.chunk_by(|a, b| a == b);
                 let is_exact =
                     |elem| self.is_concrete(elem) && !matches!(self.kind(elem), TypeKind::TypeOf(_));
                 vararg.is_none() && runs.all(|run| is_exact(run[0]))
             }
-            // As of a struct with these for parameters: what is in it may be of any type.
+            // Like a struct with these parameters: its fields may have any type.
             TypeKind::NamedTuple { tuple, .. } => {
                 !self.tuple_elements(*tuple).is_some_and(|e| e.iter().any(is_param))
             }
@@ -965,8 +973,8 @@ impl Types {
         }
     }
 
-    /// The low type of a primitive type's register form; `None` for types that are not primitive or whose width no
-    /// register has (24 bits, say).
+    /// The low type of a primitive type's register form; `None` for types that are not primitive or whose
+    /// width matches no register (24 bits, say).
     pub fn primitive_low(&self, ty: Type) -> Option<LowType> {
         if self.pointee(ty).is_some() {
             return Some(LowType::Ptr(super::PtrClass::Raw));

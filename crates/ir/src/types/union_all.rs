@@ -3,19 +3,20 @@
 //! ```text
 //! Array{T, 1} where T <: Real           bounds  (Union{}, Real)        body  Array{<0>, 1}
 //!   a value of it                       a Vector{Int64}: <0> := Int64, and Int64 <: Real
-//!   hull                                Array, which stands for it where values are declared
+//!   hull                                Array, which replaces it where values are declared
 //! ```
 //!
-//! Such a type is the operand of `isa`, `typeassert` and `<:`. The type of a row is its *hull* instead, a supertype: the tests use the
-//! variables, and the forms of values need only the hull.
+//! Such a type is the operand of `isa`, `typeassert` and `<:`. The type of a row is its *hull* instead, a
+//! supertype: only tests use the variables; the forms of values need only the hull.
 //!
-//! **Normal form.** Unused variables are left out; a variable alone is its upper bound; `Dict{K, V} where {K, V}` is `Dict`. Two
-//! types that differ in the order of their variables are equivalent, not equal.
+//! **Normal form.** Unused variables are dropped; a bare variable is its upper bound;
+//! `Dict{K, V} where {K, V}` is `Dict`. Two types that differ in the order of their variables are equivalent,
+//! not equal.
 //!
-//! **`<:`.** A type is below it if [`Statics`] bind its variables, as those of a method with one parameter. One such type is below another if
-//! that holds for all values of its own variables.
+//! **`<:`.** A type is below it if [`Statics`] bind its variables, like the variables of a method with one
+//! parameter. One such type is below another if that holds for all values of its own variables.
 //!
-//! Not done: variables of one type in the bounds of another one inside it (`Pair{T, Vector{<:T}} where T`).
+//! Not done: variables of one type in the bounds of another type inside it (`Pair{T, Vector{<:T}} where T`).
 
 use std::cell::Cell;
 
@@ -24,7 +25,8 @@ use crate::constant::Const;
 use super::{Pattern, StaticBound, StaticParam, Statics, Type, TypeError, TypeKind, Types};
 
 impl Types {
-    /// The type with these variables, given by their lower and upper bounds, and this body. Variable *n* is parameter *n* in the body and in the bounds behind its own.
+    /// The type with these variables, given by their lower and upper bounds, and this body. Variable *n* is
+    /// parameter *n* in the body and in later bounds.
     ///
     /// # Errors
     ///
@@ -41,7 +43,7 @@ impl Types {
             let upper = bounds[n as usize].1;
             (bounds, body) = (&bounds[..n as usize], upper);
         }
-        // Bounds mention variables in front of theirs, so one visit from the back finds all that is needed.
+        // Bounds mention earlier variables, so one visit from the end finds all that are needed.
         let needed: Vec<Cell<bool>> = vec![Cell::new(false); bounds.len()];
         let note = |ty: Type| {
             self.mentions(ty, &|n| {
@@ -82,7 +84,8 @@ impl Types {
         params.len() == count && (0..count as u32).all(|n| params.contains(&self.param(n)))
     }
 
-    /// Whether a type with variables stands where types are compared exactly, so that its objects have a type in which a hull stands for it.
+    /// Whether a type with variables occurs where types are compared exactly, so that its objects have a type
+    /// that contains a hull instead.
     pub(crate) fn has_inner_union_all(&self, ty: Type) -> bool {
         let any = |list: &[Type]| list.iter().any(|&ty| self.has_inner_union_all(ty));
         match self.kind(ty) {
@@ -104,7 +107,7 @@ impl Types {
             || self.any_part(ty, &|part| self.contains_union_all(part))
     }
 
-    /// Whether the values of the type are types, whose own type says less of them: `Type{<:Integer}`.
+    /// Whether the values of the type are types, whose own type is less precise: `Type{<:Integer}`.
     pub(super) fn is_of_types(&self, ty: Type) -> bool {
         match self.kind(ty) {
             TypeKind::UnionAll { body, .. } => matches!(self.kind(*body), TypeKind::TypeOf(_)),
@@ -117,7 +120,7 @@ impl Types {
         let to = self.as_pattern(b);
         let to = Pattern { statics: &to, vararg: false };
         match self.kind(a) {
-            // The type of a type is one of several.
+            // The type of a type object is one of several.
             TypeKind::UnionAll { .. }
                 if self.is_of_types(a) && matches!(self.kind(b), TypeKind::Nominal { .. }) =>
             {
@@ -131,7 +134,7 @@ impl Types {
         }
     }
 
-    /// The variables of a type as those of a method with one parameter of it.
+    /// Treats the variables of a type like the variables of a method with one parameter of that type.
     fn as_pattern(&self, ty: Type) -> Statics {
         let (bounds, body) = match self.kind(ty) {
             TypeKind::UnionAll { bounds, body } => (&bounds[..], *body),
@@ -145,7 +148,8 @@ impl Types {
         Statics { params, patterns: vec![Type::ANY, body] }
     }
 
-    /// The type of a type as an object. A `DataType` is all but unions and types that stand for types with other parameters.
+    /// The type of a type as an object: `DataType` except for unions and parametric types with open
+    /// parameters.
     pub fn type_of_type(&self, ty: Type) -> Type {
         match self.kind(ty) {
             TypeKind::Generic(_) | TypeKind::UnionAll { .. } => Type::UNION_ALL,
@@ -157,7 +161,7 @@ impl Types {
         }
     }
 
-    /// The `typeof` of values of a type, if they have one. For a type it is the type of its object.
+    /// The `typeof` of values of a type, if it is unique. For a type value it is the type of its object.
     pub fn type_of_values(&self, ty: Type) -> Type {
         match self.kind(ty) {
             TypeKind::TypeOf(of) => self.type_of_type(*of),
@@ -169,7 +173,7 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// As [`Types::tuple`].
+    /// Like [`Types::tuple`].
     pub fn tuple_of_values(&self, elems: &[Type]) -> Result<Type, TypeError> {
         let elems: Vec<Type> = elems.iter().map(|&elem| self.type_of_values(elem)).collect();
         self.tuple(&elems)
@@ -179,18 +183,17 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// None for the types of a table that has room for another one.
+    /// Never fails unless the table is full.
     pub fn types_of_tuples(&self) -> Result<Type, TypeError> {
         let (tuples, body) = (self.tuple_vararg(&[], Type::ANY)?, self.type_of(self.param(0))?);
         self.union_all(&[(Type::BOTTOM, tuples)], body)
     }
 
-    /// A type as a constant.
     pub fn type_constant(&self, of: Type) -> Const {
         Const::Type { of, ty: self.type_of_type(of) }
     }
 
-    /// Whether a constant is a type `T` and so of `Type{T}`, which its own type does not say.
+    /// Whether a constant is a type `T` and so a `Type{T}`, which its own type does not show.
     pub(crate) fn is_type_in(&self, constant: &Const, ty: Type) -> bool {
         let Const::Type { of: denoted, .. } = constant else { return false };
         let is_its = |&member: &Type| matches!(self.kind(member), TypeKind::TypeOf(of) if self.equivalent(*of, *denoted));
@@ -248,7 +251,7 @@ mod tests {
         assert!(t.is_subtype(t.type_of(Type::INT8).unwrap(), integers));
         assert!(!t.is_subtype(t.type_of(Type::FLOAT64).unwrap(), integers));
         assert!(t.is_disjoint(t.type_of(Type::FLOAT64).unwrap(), integers));
-        // An object that is known as a `DataType` may be one of them.
+        // An object known only as a `DataType` may be one of them.
         assert!(!t.is_subtype(Type::DATATYPE, integers) && !t.is_disjoint(Type::DATATYPE, integers));
         assert!(t.is_disjoint(Type::INT64, integers));
         assert!(!t.is_subtype(integers, Type::DATATYPE) && t.is_subtype(integers, named(&cx, "Type")));
@@ -265,13 +268,13 @@ mod tests {
         assert_eq!(t.union_all(&[free], t.type_of(t.param(0)).unwrap()), Ok(named(&cx, "Type")));
         assert_eq!(t.union_all(&[(Type::BOTTOM, real)], t.param(0)), Ok(real));
         assert_eq!(t.union_all(&[free], Type::INT64), Ok(Type::INT64));
-        // Each variable is below the one in front of it.
+        // Each variable is below the previous one.
         let chain: Vec<(Type, Type)> = (0..100_000u32)
             .map(|n| (Type::BOTTOM, n.checked_sub(1).map_or(real, |front| t.param(front))))
             .collect();
         assert_eq!(t.union_all(&chain, t.param(99_999)), Ok(real));
         assert_eq!(t.union_all(&[free], t.param(1)), Err(TypeError::Unbound));
-        // The first variable is not needed, so the second is the first.
+        // The first variable is unused, so the second becomes the first.
         let unused = t.union_all(&[free, (Type::BOTTOM, real)], dict(t.param(1), Type::INT8)).unwrap();
         assert_eq!(unused, t.union_all(&[(Type::BOTTOM, real)], dict(t.param(0), Type::INT8)).unwrap());
         assert_eq!(t.display(unused).to_string(), "Pair{<:Real, Int8}");

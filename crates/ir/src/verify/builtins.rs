@@ -1,5 +1,5 @@
-//! Types of builtins. A builtin checks its operands when it runs, which covers all that their types do not
-//! decide; a call that can never succeed is reported.
+//! Types of builtins. A builtin checks its operands at run time, which covers everything that their types
+//! leave open; only calls that can never succeed are reported.
 
 use super::{CallRule, Checker, FieldRef, TypeRule};
 use crate::builtin::Builtin;
@@ -131,7 +131,7 @@ impl Checker<'_> {
             TypeKind::Tuple { elems, vararg: None } if elems.len() == types.len() => {
                 self.func.args(inst).iter().zip(elems).all(|(&v, &e)| self.fits(v, e))
             }
-            // The elements are values, so their types are types of high values and the tuple type exists.
+            // The elements are values, so their types are high types and the tuple type exists.
             _ => self.types.tuple(types).is_ok_and(|t| self.types.is_subtype(t, given)),
         };
         if !holds {
@@ -160,7 +160,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The position and type of a field; an error if the type surely has no such field.
+    /// The position and type of a field; an error if the type is certain not to have such a field.
     fn field(&mut self, inst: Inst, object: Type) -> Option<(usize, Type)> {
         let types = self.types;
         let Some(field) = self.field_operand(inst) else {
@@ -180,8 +180,8 @@ impl Checker<'_> {
         let found = found.and_then(|index| Some((index, types.field_type(object, index)?)));
         // The elements of a tuple are known even if their types are not concrete.
         let is_tuple = types.tuple_elements(object).is_some();
-        // A read whose number became known to be out of bounds throws when it runs, which may be never.
-        // So does a read of a keyword argument that was not given: code for it stays behind a test that is false.
+        // A read with an index known to be out of bounds throws at run time, if it is ever reached. So does a
+        // read of a missing keyword argument, whose code remains after a test that is false.
         let by_keyword = matches!(self.types.kind(object), TypeKind::NamedTuple { .. });
         let throws = self.func.op(inst) == Op::Builtin(Builtin::Getfield)
             && (by_keyword || matches!(field, FieldRef::Number(_)));
@@ -202,8 +202,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The fields of the types that the run time lays out: `None` if the type is not one of them, `Some(None)` if
-    /// nothing is known of the field.
+    /// The fields of types laid out by the run time: `None` if the type is not one of them, `Some(None)` if
+    /// the field's type is unknown.
     fn runtime_field(&mut self, inst: Inst, object: Type) -> Option<Option<Type>> {
         let types = self.types;
         if !matches!(types.nominal_kind(object), Some(DeclKind::Opaque)) {
@@ -239,7 +239,7 @@ impl Checker<'_> {
         Some(found)
     }
 
-    /// The type of the field that is changed; `value` is the number of the operand that is stored.
+    /// The type of the field that is written; `value` is the number of the stored operand.
     fn changed_field(&mut self, inst: Inst, value: usize) -> Option<Type> {
         let types = self.types;
         let object = self.arg_type(inst, 0);
@@ -316,7 +316,8 @@ impl Checker<'_> {
         self.operand_may_fit(inst, 1, Type::INT64);
     }
 
-    /// Whether bounds are checked is said by a `Bool`: passes drop checks that cannot fail, and must not lose a `TypeError`.
+    /// Whether bounds are checked must be a `Bool`: passes drop checks that cannot fail, and must not lose a
+    /// `TypeError`.
     fn bounds_check(&mut self, inst: Inst, operand: usize) {
         let Some(value) = self.arg(inst, operand) else { return };
         let given = self.func.ty(value);
@@ -334,7 +335,7 @@ impl Checker<'_> {
         elem
     }
 
-    /// Access to an element: the order is operand `order`.
+    /// Access to an element; operand `order` is the memory order.
     fn memoryref(&mut self, inst: Inst, order: usize, value: Option<usize>) {
         let elem = self.memoryref_operand(inst);
         self.order(inst, order);
@@ -345,7 +346,7 @@ impl Checker<'_> {
         self.result_compatible(inst, elem);
     }
 
-    /// The element type of the array that operand `n` is; the operands from `indices` on are integers.
+    /// The element type of the array in operand `n`; the operands from `indices` on must be integers.
     fn array(&mut self, inst: Inst, n: usize, indices: usize) -> Option<Type> {
         let ty = self.arg_type(inst, n);
         let elem = self.types.array_parts(ty).map(|(elem, _)| elem);

@@ -1,7 +1,8 @@
-//! Calls: the callee exists, takes these operands, and gives the asserted type.
+//! Calls: the callee exists, accepts these operands, and returns the asserted type.
 //!
-//! A method is looked up in the module, then among the functions of Base that have no body. A missing one breaks no rule: the call
-//! throws when it is reached (`complete.rs`). Without a module the call is only checked against its own description of the callee.
+//! A method is looked up in the module, then among the functions of Base that have no body. A missing one
+//! breaks no rule: the call throws when reached (`complete.rs`). Without a module the call is only checked
+//! against its own description of the callee.
 
 use super::{Checker, TypeRule};
 use crate::base_fn::BaseFn;
@@ -13,55 +14,42 @@ use crate::names::Name;
 use crate::op::Level;
 use crate::types::{Type, TypeKind};
 
-/// Rules about callees and what is looked up by name.
+/// Rules about callees and other names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallRule {
-    /// `call-refused`: the operation is known and not supported.
-    Refused {
-        /// Its name.
-        name: &'static str,
-        /// Why.
-        why: &'static str,
-    },
-    /// `call-unknown`: the function has no method for these types. A call of it throws; C gets no address of it.
+    /// `call-refused`: the operation is known but not supported.
+    Refused { name: &'static str, why: &'static str },
+    /// `call-unknown`: the function has no method for these types. Calls of it throw; C gets no address of
+    /// it.
     UnknownMethod {
         /// The type of the function object.
         function: Type,
-        /// The argument types.
         args: Vec<Type>,
         /// The symbols of its methods.
         candidates: Vec<String>,
     },
-    /// `call-foreign`: there is no C function of this name. A call of it throws.
-    UnknownForeign {
-        /// The name.
-        name: Name,
-    },
-    /// `call-arity`: the number of operands is not that of the callee's arguments.
+    /// `call-foreign`: there is no C function with this name. Calls of it throw.
+    UnknownForeign { name: Name },
+    /// `call-arity`: the number of operands differs from the callee's.
     OperandCount {
-        /// How many there are.
+        /// The number of operands.
         given: usize,
-        /// How many there should be.
+        /// The accepted numbers.
         wanted: Arity,
     },
-    /// `call-symbol`: the function with this symbol has other arguments or results.
+    /// `call-symbol`: the function with this symbol has a different signature.
     SymbolSignature {
-        /// The symbol.
         symbol: Name,
-        /// The arguments and results of the function.
+        /// Its arguments.
         params: Vec<Type>,
-        /// Its results.
         results: Vec<Type>,
     },
     /// `call-callee`: an `invoke` names a symbol.
     NotMethod,
     /// `call-callee`: a call of a symbol names a method.
     NotSymbol,
-    /// `call-global`: there is no global variable of this name.
-    UnknownGlobal {
-        /// The name.
-        name: Name,
-    },
+    /// `call-global`: there is no global variable with this name.
+    UnknownGlobal { name: Name },
 }
 
 impl Checker<'_> {
@@ -80,7 +68,7 @@ impl Checker<'_> {
         let Some(module) = self.module else { return };
         if let Some(id) = module.find_method(function, params) {
             let callee = &module[id];
-            // A call may assert a type of a callee that never returns.
+            // A call may assert any type for a callee that never returns.
             if let [returned] = callee.sig.results[..]
                 && returned != Type::BOTTOM
             {
@@ -91,7 +79,7 @@ impl Checker<'_> {
         {
             self.at(inst, CallRule::OperandCount { given, wanted: base.arity() });
         }
-        // A method that is missing is refused where the call is reached: `complete.rs` lists it.
+        // A missing method is refused when the call is reached: `complete.rs` lists it.
     }
 
     pub(super) fn c_function(&mut self, inst: Inst, function: Type, params: &[Type]) {
@@ -104,7 +92,6 @@ impl Checker<'_> {
         }
     }
 
-    /// The result is an address.
     pub(super) fn address_result(&mut self, inst: Inst) {
         if let Some(given) = self.result_type(inst)
             && given != Type::BOTTOM
@@ -147,11 +134,11 @@ impl Checker<'_> {
             let operand = first + n;
             let given = self.arg_type(inst, operand);
             match func.level {
-                // C does not tell what a pointer points at.
+                // C does not specify what a pointer points to.
                 Level::High if self.types.pointee(param).is_some() && self.types.pointee(given).is_some() => {
                 }
                 Level::High => self.operand_fits(inst, operand, param),
-                // A struct in memory is given by its address.
+                // A struct in memory is passed by its address.
                 Level::Low if self.types.tuple_elements(param).is_some() => {
                     if given != Type::PTR {
                         self.bad_operand(inst, operand, "the address of a struct");
@@ -198,7 +185,7 @@ impl Checker<'_> {
     }
 }
 
-/// The symbols of a function's methods; if it has none, those of functions with its name in other modules.
+/// The symbols of a function's methods; if it has none, of functions with its name in other modules.
 pub(super) fn candidates(module: &Module, function: Type) -> Vec<String> {
     let symbol = |id: FuncId| module[id].symbol(&module.cx);
     match (module.methods(function), module.cx.types.kind(function)) {

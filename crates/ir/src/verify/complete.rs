@@ -1,4 +1,4 @@
-//! The methods and C functions that a module calls and does not have.
+//! The methods and C functions that a module calls but lacks.
 //!
 //! The verifier accepts such calls, because they are often unreachable. One that is reached throws: `MethodError` for a
 //! method, `CompileError` for a C function.
@@ -13,7 +13,8 @@ use crate::names::Name;
 use crate::op::Op;
 use crate::types::TypeKind;
 
-/// The calls of each function whose callee is missing, in the module's order. `has_symbol` says which C functions there are.
+/// The calls of each function whose callee is missing, in module order. `has_symbol` tells which C functions
+/// exist.
 pub fn missing_callees(module: &Module, has_symbol: impl Fn(&str) -> bool) -> Vec<(FuncId, Vec<Violation>)> {
     let cx = &module.cx;
     let unknown = |name: Option<Name>| {

@@ -7,56 +7,43 @@ use crate::types::{MAX_DEPTH, MAX_WEIGHT, Type};
 use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 
-/// Rules about constants. The site is the function, because a constant has no place.
+/// Rules about constants. The site is the function, because a constant has no position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConstantRule {
     /// `constant-bits`: the type has no bits, or not these.
-    Bits {
-        /// The type.
-        ty: Type,
-        /// The bits.
-        bits: u128,
-    },
-    /// `constant-singleton`: the type has another number of values than one.
-    Singleton {
-        /// The type.
-        ty: Type,
-    },
-    /// `constant-type`: the type as an object has another type than this.
+    Bits { ty: Type, bits: u128 },
+    /// `constant-singleton`: the type does not have exactly one value.
+    Singleton { ty: Type },
+    /// `constant-type`: the type of the type object is wrong.
     Type {
         /// The type that is the value.
         of: Type,
-        /// The type that it is said to have.
+        /// The stated type.
         given: Type,
     },
-    /// `constant-aggregate`: the type is no immutable with this number of fields.
+    /// `constant-aggregate`: the type is not an immutable with this number of fields.
     Aggregate {
-        /// The type.
         ty: Type,
-        /// How many fields are given.
+        /// The number of fields given.
         given: usize,
     },
-    /// `constant-field`: a field is no constant made before, or has the wrong type.
+    /// `constant-field`: a field is not an earlier constant, or has the wrong type.
     Field {
         /// The type of the aggregate.
         ty: Type,
         /// The field's number, from 0.
         index: usize,
-        /// The type that the field should have.
+        /// The declared type of the field.
         wanted: Type,
-        /// The type that it has, if it is a constant at all.
+        /// The type of the given constant; `None` if it is not a constant.
         given: Option<Type>,
     },
-    /// `constant-size`: the constant nests too deep, or is made of too many parts.
-    Size {
-        /// The type.
-        ty: Type,
-    },
+    /// `constant-size`: the constant nests too deep, or has too many parts.
+    Size { ty: Type },
     /// `constant-data`: there are no constant bytes with this number.
     Data {
-        /// The number.
         number: u32,
-        /// How many there are.
+        /// The number of constant byte strings.
         count: usize,
     },
 }
@@ -72,14 +59,14 @@ impl Checker<'_> {
         }
     }
 
-    /// A constant is a graph in memory, but printing or lowering it walks over a tree.
+    /// A constant is a graph in memory, but printing or lowering walks it as a tree.
     fn constant_sizes(&mut self) {
         let func = self.func;
-        // By value: how many parts it is made of and how deep they nest, for aggregates.
+        // By value: the number of parts and the nesting depth, for aggregates.
         let mut sizes = FxHashMap::<Value, (u32, u32)>::default();
         for value in (0..func.value_count()).map(Value::new) {
             let Some(Const::Aggregate { ty, fields }) = func.as_const(value) else { continue };
-            // Parts that come later are against another rule.
+            // Later parts violate another rule.
             let of = |field: &Value| sizes.get(field).copied().unwrap_or((1, 1));
             let parts = fields.iter().fold(1u32, |sum, field| sum.saturating_add(of(field).0));
             let depth = fields.iter().map(|field| of(field).1).max().unwrap_or(0) + 1;
@@ -122,7 +109,7 @@ impl Checker<'_> {
                 }
                 for (index, &field) in fields.iter().enumerate() {
                     let wanted = self.types.field_type(ty, index).unwrap_or(Type::BOTTOM);
-                    // Parts are made before the whole, so that constants cannot contain themselves.
+                    // Parts are made before the whole, so constants cannot contain themselves.
                     let part = (field < value && self.func.has_value(field))
                         .then(|| self.func.as_const(field).map(|_| field))
                         .flatten();

@@ -1,10 +1,11 @@
 //! Exceptions: handlers nest, and each path through a block finds the same handlers in force.
 //!
-//! The handlers that are in force form a stack. `enter` pushes one and its handler runs without it, because throwing removes
-//! it; `leave` pops. The stack at the head of a block must not depend on the path, so that code generation knows it.
+//! The handlers in force form a stack. `enter` pushes one and its handler runs without it, because throwing
+//! removes it; `leave` pops. The stack at the head of a block must not depend on the path, so that code
+//! generation can determine it.
 //!
-//! Stacks share their tails: one is a node with the innermost `enter` and the rest, and equal stacks are the same node.
-//! Hence a join is compared in constant time at any depth of nesting.
+//! Stacks share their tails: a stack is a node with the innermost `enter` and the rest, and equal stacks are
+//! the same node. Hence a join is compared in constant time at any depth of nesting.
 
 use super::Checker;
 use crate::analysis::Rpo;
@@ -16,15 +17,15 @@ use rustc_hash::FxHashMap;
 /// Rules about handlers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExceptionRule {
-    /// `exception-join`: two ways into a block differ in the handlers that are in force.
+    /// `exception-join`: two edges into a block differ in the handlers in force.
     Join {
-        /// One way in.
+        /// The source of one edge.
         first: Block,
-        /// How many handlers are in force on it.
+        /// The number of handlers in force there.
         first_depth: u32,
-        /// The other.
+        /// The source of the other edge.
         second: Block,
-        /// How many handlers are in force on that.
+        /// The number of handlers in force there.
         second_depth: u32,
     },
     /// `exception-leave`: a `leave` names a handler that is not the innermost one.
@@ -34,7 +35,7 @@ pub enum ExceptionRule {
         /// The `enter` of the innermost handler, if one is in force.
         innermost: Option<Inst>,
     },
-    /// `exception-token`: the operand is no `enter`.
+    /// `exception-token`: the operand is not an `enter`.
     NotEnter {
         /// The operand's number, from 0.
         operand: usize,
@@ -44,16 +45,16 @@ pub enum ExceptionRule {
         /// The `enter` of the innermost handler.
         innermost: Inst,
     },
-    /// `exception-pop`: a `pop_exception` does not stand in the handler of its `enter`.
+    /// `exception-pop`: a `pop_exception` outside the handler of its `enter`.
     PopOutside {
         /// The `enter`.
         enter: Inst,
     },
-    /// `exception-none`: `the_exception` stands where no exception is being handled.
+    /// `exception-none`: `the_exception` where no exception is being handled.
     NoException,
 }
 
-/// A stack of handlers by its number.
+/// The index of a stack of handlers.
 type Stack = u32;
 const EMPTY: Stack = 0;
 
@@ -63,7 +64,7 @@ struct Node {
     depth: u32,
 }
 
-/// All stacks that occur; equal ones have equal numbers.
+/// All stacks that occur; equal ones have equal indices.
 #[derive(Default)]
 struct Stacks {
     nodes: Vec<Node>,
@@ -99,7 +100,7 @@ impl Checker<'_> {
         // By block: the stack at its head and the block that it came from.
         let mut heads: Vec<Option<(Stack, Block)>> = vec![None; func.block_count()];
         for &block in rpo.blocks() {
-            // In reverse postorder some predecessor of a block was visited before it.
+            // In reverse postorder some predecessor of a block is visited before it.
             let mut stack = heads[block.index()].map_or(EMPTY, |(stack, _)| stack);
             for inst in func.block_insts(block) {
                 match func.op(inst) {
@@ -160,7 +161,7 @@ impl Checker<'_> {
         enter
     }
 
-    /// Checks that what speaks of the exception that is being handled stands in a handler.
+    /// Checks that statements about the handled exception are inside a handler.
     fn handled(&mut self, handlers: &SecondaryMap<Block, Option<Inst>>) {
         let func = self.func;
         // In preorder of the tree: whether a handler dominates the block.

@@ -1,8 +1,8 @@
 //! Violations as diagnostics: the sentence, the places and the evidence.
 //!
-//! A function from text has the places of its statements ([`source_span`]). One without text is printed
-//! first; the printer gives the place of each statement as a function from [`Site`] to [`Span`].
-//! Blocks are named by their number in the function's order, from 1, as in the text.
+//! A function read from text has the places of its statements ([`source_span`]). Any other function is
+//! printed first, and the printer records the place of each statement, as a function from [`Site`] to
+//! [`Span`]. Blocks are named by their number in the function's order, from 1, as in the text.
 
 use super::{
     CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalViolation, LevelRule, LowRule, Rule, Site,
@@ -18,7 +18,7 @@ use crate::text::show_func;
 use crate::types::{Type, TypeKind};
 use cranelift_entity::SecondaryMap;
 
-/// Where the sites of a function stand in the text from which it was read.
+/// Where the sites of a function are in the text from which it was read.
 pub fn source_span(func: &Func) -> impl Fn(Site) -> Span + '_ {
     let of = |inst: Option<Inst>| {
         let place = inst.map(|i| func.place(i)).unwrap_or_default();
@@ -31,8 +31,8 @@ pub fn source_span(func: &Func) -> impl Fn(Site) -> Span + '_ {
     }
 }
 
-/// Prints a function that never had text and points at the printout: the text and the diagnostics. If ids are out of
-/// range or constants without bound the function cannot be printed, and the text is empty.
+/// Prints a function that has no source text and points into the printout: the text and the diagnostics. If
+/// ids are out of range or constants are unbounded, the function cannot be printed and the text is empty.
 pub fn point_into_printout(
     cx: &Context,
     func: &Func,
@@ -68,7 +68,7 @@ pub fn point_into_printout(
             Site::Inst(inst) => lines[inst],
         };
         let span = source.line_span(line.max(1));
-        // The guard of the row and the room for a number are not the statement.
+        // The guard of the row and the space for a number are not part of the statement.
         let row = source.slice(span);
         let skipped = row.find(|c: char| !"│└─┄ 0123456789".contains(c)).unwrap_or(0);
         Span::new(span.start + skipped as u32, span.end)
@@ -83,7 +83,7 @@ fn empty_source(name: &str) -> SourceFile {
 }
 
 impl Violation {
-    /// The violation as a diagnostic; `span` says where the sites of `func` stand in the text that is shown.
+    /// The violation as a diagnostic; `span` maps the sites of `func` to the displayed text.
     pub fn diagnostic(&self, cx: &Context, func: &Func, span: &dyn Fn(Site) -> Span) -> Diagnostic {
         let words = Words::new(cx, func);
         let text = words.explain(self);
@@ -135,7 +135,7 @@ impl Text {
     }
 }
 
-/// How the parts of a function are called in messages.
+/// The names of the parts of a function in messages.
 struct Words<'a> {
     cx: &'a Context,
     func: &'a Func,
@@ -166,7 +166,7 @@ impl<'a> Words<'a> {
 
     fn block(&self, block: Block) -> String {
         match self.numbers[block] {
-            0 => "a block that stands nowhere".to_owned(),
+            0 => "a block that is not placed".to_owned(),
             n => format!("#{n}"),
         }
     }
@@ -249,7 +249,7 @@ impl<'a> Words<'a> {
                 Text::new("the block does not end in a jump, `return` or `unreachable`")
             }
             StructureRule::AfterTerminator { terminator } => {
-                Text::new(format!("{} stands after the end of its block", op()))
+                Text::new(format!("{} is after the end of its block", op()))
                     .at(Site::Inst(*terminator), "the block ends here")
             }
             StructureRule::TargetCount { given, wanted } => {
@@ -277,10 +277,10 @@ impl<'a> Words<'a> {
                 Text::new(format!("{} takes {wanted} operands, not {given}", op()))
             }
             StructureRule::ResultCount { given, least, most } if least == most => {
-                Text::new(format!("{} gives {least} results, not {given}", op()))
+                Text::new(format!("{} has {least} results, not {given}", op()))
             }
             StructureRule::ResultCount { given, least, most } => {
-                Text::new(format!("{} gives {least} to {most} results, not {given}", op()))
+                Text::new(format!("{} has {least} to {most} results, not {given}", op()))
             }
         }
     }
@@ -298,7 +298,7 @@ impl<'a> Words<'a> {
             LevelRule::ResultCount { given } => format!("a high function has one result, not {given}"),
             LevelRule::NoFunctionObject => "a high function needs argument 0, the function object".to_owned(),
             LevelRule::Vararg { ty: Some(ty) } => {
-                format!("the last argument collects others, but its type {} is no tuple", self.ty(*ty))
+                format!("the last argument collects others, but its type {} is not a tuple", self.ty(*ty))
             }
             LevelRule::Statics { why } => format!("the variables of the `where`: {why}"),
             LevelRule::Vararg { ty: None } => "there is no argument that could collect others".to_owned(),
@@ -318,7 +318,7 @@ impl<'a> Words<'a> {
                 format!("a constant of type {} cannot be made of {given} fields", self.ty(*ty))
             }
             ConstantRule::Field { ty, index, wanted, given } => {
-                let given = given.map_or("no earlier constant".to_owned(), |t| self.ty(t));
+                let given = given.map_or("not an earlier constant".to_owned(), |t| self.ty(t));
                 let (ty, wanted) = (self.ty(*ty), self.ty(*wanted));
                 format!("field {} of a constant of type {ty} is {given} and not {wanted}", index + 1)
             }

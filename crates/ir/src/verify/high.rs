@@ -1,4 +1,4 @@
-//! Types of high IR: the operands that each statement demands, and the results that it may assert.
+//! Types of high IR: the operands that each statement requires, and the results that it may assert.
 
 use super::{CallRule, Checker, TypeRule, Wanted};
 use crate::constant::Const;
@@ -41,7 +41,7 @@ impl<'a> Checker<'a> {
                 let ty = self.arg_type(inst, 0);
                 self.result_compatible(inst, ty);
             }
-            // A ϒ without operand holds everything.
+            // A ϒ without an operand stores "undefined".
             Op::Upsilon => self.result_holds(inst, 0),
             Op::PhiC => {
                 let result = self.result_type(inst).unwrap_or(Type::ANY);
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
                 self.static_parameter(inst, number);
                 self.result_is(inst, Type::BOOL);
             }
-            // Tokens are the business of `ssa` and `exceptions`; the others take anything or nothing.
+            // `ssa` and `exceptions` check tokens; the remaining statements have no type rule.
             _ => {}
         }
     }
@@ -90,7 +90,7 @@ impl<'a> Checker<'a> {
 
     // ----- operands -----
 
-    /// Operand `n` surely is of the type.
+    /// Operand `n` is certain to have the type.
     pub(super) fn operand_fits(&mut self, inst: Inst, operand: usize, wanted: Type) {
         if let Some(value) = self.arg(inst, operand)
             && !self.fits(value, wanted)
@@ -100,7 +100,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Operand `n` may be of the type: whether it is, is found out when the statement runs.
+    /// Operand `n` may have the type, which is checked at run time.
     pub(super) fn operand_may_fit(&mut self, inst: Inst, operand: usize, wanted: Type) {
         if let Some(value) = self.arg(inst, operand)
             && !self.fits(value, wanted)
@@ -126,7 +126,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The orders of a replacement: of success, then of failure, which is no stricter. Positions that are not there are defaults.
+    /// The orders of a replacement: success, then failure, which must not be stricter. Missing operands have
+    /// defaults.
     pub(super) fn replace_orders(&mut self, inst: Inst, success: usize) {
         let named = |n: usize| match self.arg_const(inst, n) {
             Some(&Const::Symbol(symbol)) => Ordering::from_name(self.cx.names.text(symbol)),
@@ -141,7 +142,7 @@ impl<'a> Checker<'a> {
 
     // ----- results -----
 
-    /// The result has exactly this type, or the statement does not come back.
+    /// The result has exactly this type, or the statement does not return.
     pub(super) fn result_is(&mut self, inst: Inst, wanted: Type) {
         if let Some(given) = self.result_type(inst)
             && given != wanted
@@ -151,7 +152,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The result may be of the type that the operation gives.
+    /// The result may have the type of the operation.
     pub(super) fn result_compatible(&mut self, inst: Inst, wanted: Type) {
         if let Some(given) = self.result_type(inst)
             && given != Type::BOTTOM
@@ -162,7 +163,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The result is wide enough for what the operation gives.
+    /// The result type contains the operation's type.
     pub(super) fn result_above(&mut self, inst: Inst, wanted: Type) {
         if let Some(given) = self.result_type(inst)
             && given != Type::BOTTOM
@@ -172,7 +173,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The result is wide enough for operand `n`.
+    /// The result type contains operand `n`'s.
     pub(super) fn result_holds(&mut self, inst: Inst, n: usize) {
         if let (Some(given), Some(value)) = (self.result_type(inst), self.arg(inst, n))
             && !self.fits(value, given)
@@ -190,7 +191,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The types that a `return` gives, if it has an operand for each.
+    /// The types that a `return` returns, if it has an operand for each.
     pub(super) fn returned_types(&mut self, inst: Inst) -> &'a [Type] {
         let func = self.func;
         let (given, wanted) = (func.args(inst).len(), func.sig.results.len());
@@ -244,7 +245,7 @@ impl<'a> Checker<'a> {
         if let Ok(reference) = self.types.memory_ref(elem) {
             self.operand_fits(inst, 0, reference);
         }
-        // More dimensions than a type may have parts cannot be declared, so the tuple exists.
+        // Dimensions beyond the width limit of types cannot be declared, so the tuple exists.
         if let Ok(size) = self.types.tuple(&vec![Type::INT64; (dims as usize).min(crate::types::MAX_WIDTH)]) {
             self.operand_fits(inst, 1, size);
         }
@@ -253,7 +254,7 @@ impl<'a> Checker<'a> {
     fn splat_new(&mut self, inst: Inst, ty: Type) {
         let given = self.arg_type(inst, 0);
         let Some(fields) = self.types.field_count(ty).filter(|_| self.types.is_concrete(ty)) else {
-            self.at(inst, TypeRule::New { ty, why: "it is no concrete type with fields" });
+            self.at(inst, TypeRule::New { ty, why: "it is not a concrete type with fields" });
             return;
         };
         match self.types.tuple_elements(given) {

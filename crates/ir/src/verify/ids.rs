@@ -1,14 +1,15 @@
-//! Ids: a function only names entities of its own, and types and names of its context.
+//! Ids: a function refers only to its own entities, and to types and names of its context.
 //!
 //! ```text
 //! instruction ── operands, targets ──► values, blocks            operation ──► callees, C functions, slots, notes
 //! function, values, constants, callees, C functions, operations ─────────────► types, names
 //! ```
 //!
-//! All are numbers, so one of another function or context is detected only if it is out of range here; otherwise it means
-//! the entity with that number here, and all other rules apply. Nothing is looked up before these rules hold: ids come first.
+//! All are numbers, so a foreign id is detected only if it is out of range here; otherwise it refers to the
+//! entity with that number here, and all other rules apply. These rules are checked before anything is looked
+//! up.
 //!
-//! Cost: one visit to each value, instruction and entry of a table.
+//! Cost: one visit to each value, instruction and table entry.
 
 use super::{Checker, Site, StructureRule};
 use crate::constant::{Address, Const};
@@ -49,7 +50,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the ids of one instruction; `false` if one is not there.
+    /// Checks the ids of one instruction; `false` if one does not exist.
     pub(super) fn inst_ids(&mut self, inst: Inst) -> bool {
         let unknown = Own::new(self.cx, self.func).inst(inst);
         self.unknown(Site::Inst(inst), unknown);
@@ -64,8 +65,8 @@ impl Checker<'_> {
 }
 
 impl Context {
-    /// Holds all names and types of a function that comes from another view, which has to live so far. `false` if one of them is unknown: then the function is
-    /// that of another context.
+    /// Holds all names and types of a function from another view, which must be alive until then. `false` if
+    /// one of them is unknown: then the function belongs to another context.
     pub fn hold(&self, func: &Func) -> bool {
         let own = Own::new(self, func);
         let heads = name(self, func.name).or_else(|| signature(self, &func.sig));
@@ -87,7 +88,7 @@ impl Context {
     }
 }
 
-/// A type or name in a global variable that is not of the context.
+/// A type or name in a global variable that does not belong to the context.
 pub(super) fn in_global(cx: &Context, global: &Global) -> Option<Unknown> {
     let mut unknown = name(cx, global.name).or_else(|| ty(cx, global.ty));
     let mut work = vec![&global.init];
@@ -109,7 +110,7 @@ pub(super) fn in_global(cx: &Context, global: &Global) -> Option<Unknown> {
     unknown
 }
 
-/// How many of each kind a function has.
+/// The number of entities of each kind in a function.
 struct Own<'a> {
     cx: &'a Context,
     func: &'a Func,
@@ -191,7 +192,7 @@ fn foreign(cx: &Context, data: &ForeignData) -> Option<Unknown> {
     text.or_else(|| types(cx, [data.result].into_iter().chain(data.params.iter().copied())))
 }
 
-/// The entities that a constant names beside its own type and its parts, which are values.
+/// Checks the entities that a constant names besides its own type and its parts, which are values.
 fn constant(cx: &Context, data: &Const) -> Option<Unknown> {
     match *data {
         Const::Type { of, .. }

@@ -17,7 +17,7 @@ impl Checker<'_> {
         }
         let args = self.func.args(inst);
         if args.iter().any(|&v| self.func.ty(v) == Type::BOTTOM) {
-            // A value that cannot exist: the statement is never reached.
+            // A value that cannot exist: the statement is unreachable.
             return;
         }
         match op.shape() {
@@ -83,7 +83,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The element type of the pointer that operand 0 has to be.
+    /// The element type of operand 0, which must be a pointer.
     fn pointee(&mut self, inst: Inst) -> Option<Type> {
         let elem = self.types.pointee(self.arg_type(inst, 0));
         if elem.is_none() {
@@ -154,7 +154,7 @@ impl Checker<'_> {
         let types: SmallVec<[Type; 3]> = func.args(inst).iter().map(|&v| func.ty(v)).collect();
         let mut scalars: SmallVec<[ScalarType; 3]> = SmallVec::new();
         for (n, &ty) in types.iter().enumerate() {
-            // Addresses are compared, moved and reinterpreted, and nothing else.
+            // Addresses may only be compared, moved and reinterpreted.
             let address_allowed =
                 matches!(shape, Shape::IntCompare | Shape::Convert(Convert::Bits) | Shape::PtrOffset);
             match self.scalar(ty) {
@@ -195,7 +195,7 @@ impl Checker<'_> {
         }
         let scalar_result = match shape {
             Shape::CheckedPair => Some(scalars[0]),
-            // No number becomes an address by way of its value.
+            // No conversion by value yields an address.
             Shape::Convert(how) if how != Convert::Bits && self.is_pointer(result) => None,
             _ => self.scalar(result),
         };
@@ -223,7 +223,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of a pointer after address arithmetic: nothing that comes out of it is tracked.
+    /// The type of a pointer after address arithmetic: the result is never tracked.
     fn moved_pointer(&mut self, inst: Inst, base: Type) -> Option<Type> {
         match base.as_low() {
             Some(LowType::Ptr(PtrClass::Raw)) => Some(Type::PTR),

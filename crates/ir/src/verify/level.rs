@@ -19,33 +19,25 @@ pub enum LevelRule {
     ValueType {
         /// The function's level.
         level: Level,
-        /// The type.
         ty: Type,
     },
-    /// `level-signature`: an argument's or result's type belongs to the other level, or is no type of a value.
+    /// `level-signature`: an argument or result type belongs to the other level, or is not a type of values.
     SignatureType {
         /// The function's level.
         level: Level,
-        /// The type.
         ty: Type,
     },
-    /// `level-result`: a high function has another number of results than one.
-    ResultCount {
-        /// How many it has.
-        given: usize,
-    },
+    /// `level-result`: a high function does not have exactly one result.
+    ResultCount { given: usize },
     /// `level-function-object`: a high function lacks argument 0.
     NoFunctionObject,
-    /// `level-vararg`: the collecting argument is no tuple, or the function is low.
+    /// `level-vararg`: the collecting argument is not a tuple, or the function is low.
     Vararg {
         /// The type of the last argument.
         ty: Option<Type>,
     },
-    /// `level-statics`: the variables of the `where` are not what they should be.
-    Statics {
-        /// The fault.
-        why: &'static str,
-    },
+    /// `level-statics`: the variables of the `where` are invalid.
+    Statics { why: &'static str },
 }
 
 impl Checker<'_> {
@@ -89,7 +81,7 @@ impl Checker<'_> {
         if !params.is_empty() && self.func.level == Level::Low {
             Some("a function of low IR has none")
         } else if !bounds_fit {
-            Some("a bound or value mentions a variable that does not stand in front of its own")
+            Some("a bound or value mentions a variable that does not precede its own")
         } else if patterns.len() != if open { sig.params.len() } else { 0 } {
             Some("there is a pattern for each parameter if a variable is open, and else none")
         } else if patterns.iter().any(|&pattern| beyond(pattern, params.len())) {
@@ -121,7 +113,7 @@ impl Checker<'_> {
             self.at(inst, LevelRule::Operation { level });
             return false;
         }
-        // The operand of a query is the type that it asks about, on both levels; an order is a symbol.
+        // The operand of a query is the type it asks about, on both levels; an order is a symbol.
         let by_value =
             !matches!(op, Op::Intrinsic(i) if matches!(i.shape(), Shape::Query | Shape::AtomicFence));
         let values = func.args(inst).iter().copied().filter(|_| by_value).chain(func.results(inst));

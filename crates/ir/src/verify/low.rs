@@ -4,9 +4,9 @@
 //! |---|---|
 //! | a raw pointer may become any class; tracked may become derived or callee-rooted; nothing else is cast | only the start of an object can be rooted |
 //! | derived and callee-rooted pointers are not stored, and not loaded | memory does not record their base |
-//! | nothing is read or written through a callee-rooted pointer | it is only passed on |
+//! | no access through a callee-rooted pointer | it is only passed on |
 //! | a returned pointer is raw or tracked | the caller has no base |
-//! | no integer becomes a pointer of another class than raw, or comes from one | the collector would lose it |
+//! | integers are converted only to and from raw pointers | the collector would lose it |
 
 use super::{CallRule, Checker, TypeRule};
 use crate::builtin::Builtin;
@@ -20,83 +20,49 @@ use crate::types::{LowType, PtrClass, Type};
 /// Rules about memory and pointers in low IR.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LowRule {
-    /// `low-address`: memory is not reached through a value of this type.
-    Address {
-        /// The type.
-        given: Type,
-    },
-    /// `low-memory-class`: pointers of this class are not kept in memory.
-    MemoryClass {
-        /// The type.
-        given: Type,
-    },
+    /// `low-address`: a value of this type is not an address of memory.
+    Address { given: Type },
+    /// `low-memory-class`: pointers of this class are not stored in memory.
+    MemoryClass { given: Type },
     /// `low-constant`: constant memory is written.
     ConstantWritten,
-    /// `low-align`: the alignment is larger than any object has.
-    Align {
-        /// Its logarithm.
-        log2: u8,
-    },
+    /// `low-align`: the alignment exceeds the alignment of any object.
+    Align { log2: u8 },
     /// `low-slot`: the access leaves its stack slot.
     OutsideSlot {
         /// The first byte.
         offset: i32,
-        /// How many bytes.
         bytes: u32,
         /// The size of the slot.
         size: u32,
     },
-    /// `low-slot-size`: the stack slot is larger than a frame may be.
-    SlotSize {
-        /// The size.
-        size: u32,
-    },
+    /// `low-slot-size`: the stack slot exceeds the limit of a frame.
+    SlotSize { size: u32 },
     /// `low-order`: the memory order does not exist for this access.
-    Order {
-        /// The order.
-        order: Ordering,
-    },
-    /// `low-atomic`: values of this type are not accessed atomically, or not changed in this way.
-    Atomic {
-        /// The type.
-        given: Type,
-    },
-    /// `low-class`: a pointer of one class does not become one of another, or an integer.
+    Order { order: Ordering },
+    /// `low-atomic`: values of this type cannot be accessed atomically, or not changed this way.
+    Atomic { given: Type },
+    /// `low-class`: a pointer of one class cannot be converted to another class, or to an integer.
     Class {
-        /// The class it has.
+        /// The actual class.
         from: Type,
-        /// The class it is to have.
+        /// The required class.
         to: Type,
     },
-    /// `low-object-type`: objects of this type have no fixed size, or none are made.
-    ObjectType {
-        /// The type.
-        given: Type,
-    },
-    /// `low-tracked-slot`: a slot for a reference has another size than an address, or holds something else.
+    /// `low-object-type`: objects of this type have no fixed size, or cannot be made.
+    ObjectType { given: Type },
+    /// `low-tracked-slot`: a slot for a reference does not have the size of an address, or holds something
+    /// else.
     TrackedSlot {
-        /// The type that is read or written, if the size is not the fault.
+        /// The type that is read or written, unless the size is wrong.
         given: Option<Type>,
     },
-    /// `low-lanes`: the intrinsic does not exist lane by lane.
-    NoLanes {
-        /// The intrinsic.
-        op: Intrinsic,
-        /// The lanes.
-        lanes: Lanes,
-    },
-    /// `low-lane`: there is no lane of this number.
-    Lane {
-        /// The number.
-        lane: u8,
-        /// The lanes.
-        lanes: Lanes,
-    },
-    /// `low-return-class`: a pointer of this class is not returned.
-    ReturnClass {
-        /// The type.
-        given: Type,
-    },
+    /// `low-lanes`: the intrinsic does not exist for these lanes.
+    NoLanes { op: Intrinsic, lanes: Lanes },
+    /// `low-lane`: there is no lane with this number.
+    Lane { lane: u8, lanes: Lanes },
+    /// `low-return-class`: a pointer of this class cannot be returned.
+    ReturnClass { given: Type },
 }
 
 /// The largest alignment: a page.
@@ -337,7 +303,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Integers are accessed atomically, and addresses; of references nothing but the whole is changed.
+    /// Atomic accesses take integers and addresses; references can only be replaced as a whole.
     fn atomic_type(&mut self, inst: Inst, given: Type, keeps_bits: bool) {
         let exists = match given.as_low() {
             Some(LowType::Ptr(PtrClass::Raw)) => true,

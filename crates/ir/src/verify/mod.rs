@@ -6,7 +6,7 @@
 //! | file | rules | codes |
 //! |---|---|---|
 //! | `ids` | named entities exist | `structure-id` |
-//! | `structure` | blocks, terminators, targets, φ and handlers at their places, operand and result counts | `structure-…` |
+//! | `structure` | blocks, terminators, targets, positions of φ and handlers, operand and result counts | `structure-…` |
 //! | `level` | operations and types belong to the function's level | `level-…` |
 //! | `constants` | bits fit, parts of aggregates fit | `constant-…` |
 //! | `ssa` | definitions dominate uses, φ edges, tokens, ϒ and φᶜ | `ssa-…` |
@@ -15,25 +15,26 @@
 //! | `low` | operand and result types of low IR, memory accesses, pointer classes | `low-…` |
 //! | `exceptions` | handlers nest and are left in order | `exception-…` |
 //! | `calls` | callees fit; refused operations | `call-…` |
-//! | `complete` | callees exist: run separately, no rule | `call-unknown`, `call-foreign` |
+//! | `complete` | callees exist: run separately, not a rule | `call-unknown`, `call-foreign` |
 //! | `module` | first values of globals | `module-global` |
 //! | `doors` of the crate | unchecked operations: run separately | `door-…` |
 //! | `explain`, `codes` | violations as diagnostics | |
 //!
 //! Each file has an enum of its rules; a variant holds the evidence, and `explain` makes sentences of it.
 //!
-//! **Types.** A type in the IR asserts that the value is of that type. The type that an operation demands of an operand must follow
-//! from the operand's type. A result may be asserted wider than the operation's type; for operations on objects it
-//! may also be asserted narrower, because inference knows more than one statement shows; it may not be disjoint. Such an
-//! assertion is checked where the value is converted. `Union{}` asserts that the statement does not return.
+//! **Types.** A type in the IR asserts that the value has that type. The type that an operation requires of
+//! an operand must follow from the operand's type. A result may be asserted wider than the operation's type;
+//! for operations on objects it may also be asserted narrower, because inference has found more than one
+//! statement shows; it may not be disjoint. Such an assertion is checked where the value is converted.
+//! `Union{}` asserts that the statement does not return.
 //!
 //! **Unreachable blocks** obey all rules except those about paths: dominance and handlers.
 //!
-//! **Order.** If ids are out of range nothing else is checked; if the structure is broken, rules about paths are not
-//! checked. At most [`MAX_VIOLATIONS`] a function are kept.
+//! **Order.** If ids are out of range nothing else is checked; if the structure is broken, rules about paths
+//! are not checked. At most [`MAX_VIOLATIONS`] per function are kept.
 //!
-//! Cost: a few walks over the function and one dominator tree: linear except for the evidence of a violation, which is one
-//! walk each. No recursion.
+//! Cost: a few walks over the function and one dominator tree, all linear, plus one walk for the evidence of
+//! each violation. No recursion.
 
 mod builtins;
 mod calls;
@@ -76,7 +77,7 @@ use crate::module::Module;
 use crate::op::Level;
 use crate::types::{Type, Types};
 
-/// How many violations of one function are kept: beyond that, one cause speaks with many voices.
+/// The maximum number of violations kept per function: more are mostly consequences of one cause.
 pub const MAX_VIOLATIONS: usize = 100;
 
 /// Where a rule is broken.
@@ -84,7 +85,6 @@ pub const MAX_VIOLATIONS: usize = 100;
 pub enum Site {
     /// The function as a whole.
     Func,
-    /// A block.
     Block(Block),
     /// A statement.
     Inst(Inst),
@@ -109,7 +109,8 @@ pub enum Rule {
     Exception(ExceptionRule),
     /// See [`CallRule`].
     Call(CallRule),
-    /// The statement or function is a door ([`doors`](crate::doors)): found by a request for doors, and no rule of the verifier's own.
+    /// The statement or function is a door ([`doors`](crate::doors)): reported on request, not a rule of the
+    /// verifier itself.
     Door(Door),
 }
 
@@ -138,24 +139,22 @@ from_rules! {
 /// A broken rule and where it is broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Where.
     pub site: Site,
-    /// What.
     pub rule: Rule,
 }
 
-/// Checks a function on its own: callees and globals are taken as they are.
+/// Checks a function on its own: callees and globals are not checked.
 pub fn verify_func(cx: &Context, func: &Func) -> Result<(), Vec<Violation>> {
     Checker::new(cx, func, None).run()
 }
 
-/// Checks a function as part of a module: callees and globals have to be there and fit.
+/// Checks a function as part of a module: callees and globals must exist and match.
 pub fn verify_func_in(module: &Module, func: &Func) -> Result<(), Vec<Violation>> {
     Checker::new(&module.cx, func, Some(module)).run()
 }
 
-/// Checks what can be said of one statement without looking at the others: counts, level, types, callees. The statement
-/// need not stand anywhere yet.
+/// Checks what can be decided about one statement alone: counts, level, types, callees. The statement need
+/// not be placed.
 pub fn verify_inst(cx: &Context, func: &Func, inst: Inst) -> Result<(), Violation> {
     let mut checker = Checker::new(cx, func, None);
     if checker.inst_ids(inst) {
@@ -173,7 +172,7 @@ struct Checker<'a> {
     types: &'a Types,
     func: &'a Func,
     module: Option<&'a Module>,
-    /// These three are there for the rules about paths only.
+    /// These three are needed only for the rules about paths.
     cfg: Cfg,
     tree: DomTree,
     order: InstOrder,
@@ -229,13 +228,13 @@ impl<'a> Checker<'a> {
         self.report(Site::Inst(inst), rule);
     }
 
-    // ----- questions that several groups ask -----
+    // // ----- shared queries -----
 
     fn arg(&self, inst: Inst, n: usize) -> Option<Value> {
         self.func.args(inst).get(n).copied()
     }
 
-    /// The type of an operand; `Union{}`, which fits everywhere, for one that is not there.
+    /// The type of an operand; for a missing one `Union{}`, which fits everywhere.
     fn arg_type(&self, inst: Inst, n: usize) -> Type {
         self.arg(inst, n).map_or(Type::BOTTOM, |v| self.func.ty(v))
     }
@@ -248,7 +247,7 @@ impl<'a> Checker<'a> {
         self.func.result(inst).map(|v| self.func.ty(v))
     }
 
-    /// Whether the value surely is of the type. A type as a constant is of type `Type{T}` too.
+    /// Whether the value is certain to have the type. A type as a constant also has type `Type{T}`.
     fn fits(&self, value: Value, ty: Type) -> bool {
         self.types.is_subtype(self.func.ty(value), ty)
             || self.func.as_const(value).is_some_and(|constant| self.types.is_type_in(constant, ty))

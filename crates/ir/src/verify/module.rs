@@ -1,4 +1,4 @@
-//! Checking a whole module: every function with its callees, and the first values of globals.
+//! Checks a whole module: every function with its callees, and the initial values of globals.
 
 use super::{Violation, ids, verify_func_in};
 use crate::constant::Const;
@@ -7,25 +7,24 @@ use crate::module::{Literal, Module};
 use crate::names::Name;
 use crate::types::{Type, Types};
 
-/// The violations of a module.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ModuleViolations {
-    /// Functions and what is wrong with them, in the module's order.
+    /// Functions with their violations, in the module's order.
     pub funcs: Vec<(FuncId, Vec<Violation>)>,
-    /// Globals whose first value is not of their type.
+    /// Globals whose initial value does not have their type.
     pub globals: Vec<GlobalViolation>,
 }
 
-/// `module-global`: the first value of a global variable is not of its type, or something in it is of another context.
+/// `module-global`: the initial value of a global variable does not have its type, or contains something of
+/// another context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GlobalViolation {
     /// The variable.
     pub name: Name,
-    /// Its type.
     pub wanted: Type,
-    /// The type of its first value.
+    /// The type of its initial value.
     pub given: Type,
-    /// A `type` or `name` in it that its context does not have, and its number.
+    /// The kind, `type` or `name`, and number of a part that its context does not have.
     pub unknown: Option<(&'static str, u32)>,
 }
 
@@ -48,7 +47,7 @@ pub fn verify_module(module: &Module) -> Result<(), ModuleViolations> {
     if found.funcs.is_empty() && found.globals.is_empty() { Ok(()) } else { Err(found) }
 }
 
-/// Whether the parts of aggregates have the types of their fields, and those of arrays that of their elements.
+/// Whether the parts of aggregates and arrays have the types of the fields and elements.
 fn fields_fit(types: &Types, literal: &Literal) -> bool {
     let mut work = vec![literal];
     while let Some(literal) = work.pop() {

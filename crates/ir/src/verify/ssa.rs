@@ -11,58 +11,46 @@ use std::collections::VecDeque;
 /// Rules about definitions and uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SsaRule {
-    /// `ssa-dominance`: the definition does not come before the use on every path.
+    /// `ssa-dominance`: the definition does not dominate the use.
     NotDominated {
         /// The operand's number, from 0.
         operand: usize,
         /// The definition.
         def: Inst,
-        /// A path from the entry to the use that leaves the definition out; empty if both stand in one block.
+        /// A path from the entry to the use that avoids the definition; empty if both are in one block.
         path: Vec<Block>,
     },
-    /// `ssa-not-placed`: the operand's instruction stands nowhere.
+    /// `ssa-not-placed`: the operand's instruction is not placed.
     NotPlaced {
         /// The operand's number, from 0.
         operand: usize,
-        /// The instruction.
         def: Inst,
     },
-    /// `ssa-phi-edge`: a φ names a block that is no predecessor.
-    NotPredecessor {
-        /// The block.
-        block: Block,
-        /// The predecessors.
-        preds: Vec<Block>,
-    },
+    /// `ssa-phi-edge`: a φ names a block that is not a predecessor.
+    NotPredecessor { block: Block, preds: Vec<Block> },
     /// `ssa-phi-twice`: a φ names a predecessor twice.
-    EdgeTwice {
-        /// The block.
-        block: Block,
-    },
-    /// `ssa-phi-dominance`: the definition does not come before the end of the predecessor.
+    EdgeTwice { block: Block },
+    /// `ssa-phi-dominance`: the definition does not dominate the end of the predecessor.
     EdgeNotDominated {
         /// The predecessor.
         block: Block,
         /// The definition.
         def: Inst,
-        /// A path from the entry through the predecessor that leaves the definition out.
+        /// A path from the entry through the predecessor that avoids the definition.
         path: Vec<Block>,
     },
-    /// `ssa-phic`: a φᶜ names something else than a ϒ.
+    /// `ssa-phic`: a φᶜ names something other than a ϒ.
     NotUpsilon {
         /// The operand's number, from 0.
         operand: usize,
     },
-    /// `ssa-phic-place`: a φᶜ does not stand in a handler.
+    /// `ssa-phic-place`: a φᶜ outside a handler.
     PhiCNotInHandler,
-    /// `ssa-upsilon`: something else than a φᶜ names a ϒ.
-    UpsilonUsed {
-        /// The ϒ.
-        upsilon: Inst,
-    },
-    /// `ssa-token`: a token is used by, or made by, something that has nothing to do with tokens.
+    /// `ssa-upsilon`: a ϒ is named by something other than a φᶜ.
+    UpsilonUsed { upsilon: Inst },
+    /// `ssa-token`: a token is used or made by an operation that does not handle tokens.
     Token,
-    /// `ssa-preserve`: `gc_preserve_end` names something else than a `gc_preserve_begin`.
+    /// `ssa-preserve`: `gc_preserve_end` names something other than a `gc_preserve_begin`.
     NotPreserve,
 }
 
@@ -128,7 +116,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The instruction that makes an operand, which has to stand somewhere.
+    /// The instruction that defines an operand, which must be placed.
     fn placed_def(&mut self, inst: Inst, operand: usize, value: Value) -> Option<Inst> {
         let ValueDef::Result(def, _) = self.func.value_def(value) else { return None };
         if self.func.inst_block(def).is_some_and(|b| self.func.is_placed(b)) {

@@ -1,4 +1,5 @@
-//! Structure: blocks and their terminators, instructions with a fixed place, and numbers of operands and results.
+//! Structure: blocks and their terminators, instructions with a fixed position, and numbers of operands and
+//! results.
 
 use super::{Checker, Site};
 use crate::entity::{Block, Inst};
@@ -9,11 +10,11 @@ use crate::types::Type;
 /// Rules about blocks and their ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StructureRule {
-    /// `structure-id`: something is named that does not belong to the function, or a type or name that does not belong to its context.
+    /// `structure-id`: an id that does not belong to the function, or a type or name that does not belong to
+    /// its context.
     Id {
         /// The kind of id: `value`, `block`, `callee`, `type` …
         kind: &'static str,
-        /// Its number.
         number: u32,
     },
     /// `structure-empty`: the function has no blocks.
@@ -25,48 +26,42 @@ pub enum StructureRule {
         /// The terminator before.
         terminator: Inst,
     },
-    /// `structure-target-count`: a terminator does not have as many targets as it needs, or a φ not as many blocks as
-    /// operands.
+    /// `structure-target-count`: a terminator has the wrong number of targets, or a φ has different numbers
+    /// of blocks and operands.
     TargetCount {
-        /// How many there are.
         given: usize,
-        /// How many there should be.
+        /// The required number.
         wanted: usize,
     },
     /// `structure-target`: the target is not in the function's order.
-    TargetNotPlaced {
-        /// The target.
-        target: Block,
-    },
+    TargetNotPlaced { target: Block },
     /// `structure-entry`: the entry is a target.
     EntryEntered {
         /// The jump.
         from: Inst,
     },
-    /// `structure-phi`: a φ stands after another statement.
+    /// `structure-phi`: a φ after another statement.
     PhiNotAtHead {
-        /// The statement before which it belongs.
+        /// The statement before it.
         after: Inst,
     },
-    /// `structure-handler`: a handler is entered by something else than an exception of its `enter`.
+    /// `structure-handler`: a handler is entered by an edge other than its `enter`'s exception edge.
     HandlerEntered {
         /// The `enter` whose handler it is.
         enter: Inst,
-        /// The other way in.
+        /// The source of the other edge.
         from: Inst,
     },
-    /// `structure-never-returns`: a statement that does not come back is not followed by `unreachable`.
+    /// `structure-never-returns`: a statement that does not return is not followed by `unreachable`.
     NotUnreachable,
     /// `structure-operand-count`: the number of operands is wrong.
     OperandCount {
-        /// How many there are.
         given: usize,
-        /// How many there should be.
+        /// The accepted numbers.
         wanted: Arity,
     },
     /// `structure-result-count`: the number of results is wrong.
     ResultCount {
-        /// How many there are.
         given: usize,
         /// The least number.
         least: usize,
@@ -146,7 +141,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether control can continue after the statement. A ϒ without value has the type `Union{}` and continues.
+    /// Whether control can continue after the statement. A ϒ without a value has the type `Union{}` and
+    /// continues.
     fn comes_back(&self, inst: Inst) -> bool {
         let func = self.func;
         match func.op(inst) {

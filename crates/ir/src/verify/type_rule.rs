@@ -1,4 +1,4 @@
-//! The rules about types, as violations name them. Apart from the checks, which several files make.
+//! The rules about types, as violations name them. Separate from the checks, which are in several files.
 
 use crate::names::Name;
 use crate::op::Ordering;
@@ -8,23 +8,21 @@ use crate::types::Type;
 /// Rules about the types of operands and results; low IR uses some of them too.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TypeRule {
-    /// `type-operand`: an operand is not what the operation takes.
+    /// `type-operand`: an operand is not what the operation accepts.
     Operand {
         /// Its number, from 0.
         operand: usize,
-        /// Its type.
         given: Type,
-        /// The expected operand.
         wanted: Wanted,
     },
-    /// `type-result`: the operation cannot have this type.
+    /// `type-result`: the operation cannot have this result type.
     Result {
         /// The type that the statement asserts.
         given: Type,
-        /// The actual result.
+        /// The operation's result.
         wanted: Wanted,
     },
-    /// `type-unequal`: two operands must have one type.
+    /// `type-unequal`: two operands must have the same type.
     Unequal {
         /// One operand's type.
         left: Type,
@@ -37,63 +35,51 @@ pub enum TypeRule {
     Scalar(Misuse),
     /// `type-field`: the object has no such field.
     NoField {
-        /// The object's type.
         object: Type,
-        /// The field asked for.
+        /// The requested field.
         field: FieldRef,
     },
-    /// `type-immutable`: the field cannot be changed.
+    /// `type-immutable`: the field cannot be modified.
     Immutable {
-        /// The object's type.
         object: Type,
         /// The field, if the object itself is mutable and only the field is `const`.
         field: Option<FieldRef>,
     },
-    /// `type-new`: instances of the type are not made this way.
-    New {
-        /// The type.
-        ty: Type,
-        /// Why.
-        why: &'static str,
-    },
-    /// `type-field-count`: there are more values than fields, or fewer than have to be given.
+    /// `type-new`: the type cannot be instantiated this way.
+    New { ty: Type, why: &'static str },
+    /// `type-field-count`: there are more values than fields, or fewer than required.
     FieldCount {
-        /// The type.
         ty: Type,
-        /// How many values there are.
+        /// The number of values.
         given: usize,
-        /// How many fields the type has.
+        /// The number of fields.
         fields: usize,
     },
-    /// `type-return`: the number of values is not the number of the function's results.
+    /// `type-return`: the number of values differs from the number of results of the function.
     ReturnCount {
-        /// How many there are.
         given: usize,
-        /// How many there should be.
+        /// The number of results.
         wanted: usize,
     },
     /// `type-order`: the symbol is not a memory order.
-    Order {
-        /// The symbol.
-        symbol: Name,
-    },
-    /// `type-failure-order`: a replacement that fails is ordered more strictly than one that succeeds.
+    Order { symbol: Name },
+    /// `type-failure-order`: a replacement has a stricter order on failure than on success.
     FailureOrder {
         /// The order when it succeeds.
         success: Ordering,
         /// The order when it fails.
         failure: Ordering,
     },
-    /// `type-static-parameter`: the function has no static parameter of this number.
+    /// `type-static-parameter`: the function has no static parameter with this number.
     StaticParameter {
         /// The number, from 1.
         number: u32,
-        /// How many there are.
+        /// The number of static parameters.
         count: usize,
     },
 }
 
-/// The alternative to a type.
+/// The requirement on a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// This type.
@@ -117,7 +103,6 @@ impl From<&'static str> for Wanted {
 /// How a field is named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldRef {
-    /// By name.
     Name(Name),
     /// By number, from 1.
     Number(i64),

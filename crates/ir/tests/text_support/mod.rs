@@ -63,7 +63,7 @@ impl Random {
     }
 }
 
-/// A few random edits of one of `texts`: bytes, tokens, cut ends, pasted parts, exchanged lines.
+/// A few random edits of one of `texts`: bytes, tokens, truncation, pasted parts, swapped lines.
 pub(crate) fn damage(random: &mut Random, texts: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = texts[random.below(texts.len())].clone();
     for _ in 0..=random.below(4) {

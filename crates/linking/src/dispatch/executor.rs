@@ -1,21 +1,23 @@
-//! Tasks on an executor of the embedder.
+//! Tasks on the embedder's executor.
 //!
-//! The executor gets jobs, one for each task; a job runs the most urgent task at that time, which may be another one,
-//! or none when a waiting thread has run it. Dropping a job drops a task, which fails the task's responsibilities.
+//! The executor receives jobs, one for each task; a job runs the most urgent task at that time, which may be
+//! another one, or none if a waiting thread has already run it. Dropping a job drops a task, which fails the
+//! task's responsibilities.
 //!
 //! ```text
-//!   dispatch ──► lanes ◄── job ── executor's thread      as many jobs have been handed out, and not begun,
-//!                  ▲                                     as tasks lie in the lanes, or more
-//!                  └────── thread that waits
+//!   dispatch ──► lanes ◄── job ── executor's thread      the number of jobs handed out but not begun
+//!                  ▲                                     is at least the number of queued tasks
+//!                  └────── waiting thread
 //! ```
 //!
-//! The executor may have one thread, and that one may wait, in the middle of a task or outside one: no job is begun meanwhile. So a
-//! waiting thread looks for tasks whenever there are new ones, and when others become needed (`parked.rs`). It takes those that its
-//! wait is known to need. It may need others, too: when an executor says how many threads it has ([`OnExecutor::with_threads`]), and
-//! all of them wait so, the last one takes any task.
+//! The executor may have only one thread, which may wait, inside a task or outside one: no job is begun
+//! meanwhile. So a waiting thread looks for tasks whenever there are new ones, and when others become needed
+//! (`parked.rs`). It takes those that its wait is known to need. It may need others as well: if an executor
+//! declares its number of threads ([`OnExecutor::with_threads`]), and all of them wait like this, the last
+//! one takes any task.
 //!
-//! Invariant: the thread that runs a task takes it out of its lane and never puts it back, so its job is not lost. One lock guards the lanes
-//! and the counts; no other is taken under it.
+//! Invariant: the thread that runs a task removes it from its lane and never puts it back, so its job is not
+//! lost. One lock guards the lanes and the counts; no other is taken under it.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -27,7 +29,7 @@ use crate::dispatch::Latch;
 use crate::error::Error;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
-/// See the file's header. `F` hands a job to the executor.
+/// See the file's header. `F` passes a job to the executor.
 pub struct OnExecutor<F> {
     shared: Arc<Shared>,
     threads: Option<NonZeroUsize>,
@@ -38,7 +40,7 @@ pub struct OnExecutor<F> {
 struct Shared {
     backlog: Mutex<Backlog>,
     parked: Parked,
-    /// A task is over, or there is another one.
+    /// Notified when a task has finished or another one is queued.
     changed: Condvar,
 }
 
@@ -46,9 +48,9 @@ struct Shared {
 struct Backlog {
     /// The queued tasks, by priority.
     lanes: [VecDeque<Task>; 3],
-    /// Tasks that are not over.
+    /// The number of unfinished tasks.
     outstanding: usize,
-    /// Threads that wait for all tasks to be over.
+    /// The number of threads waiting for all tasks to finish.
     drainers: usize,
 }
 
@@ -58,7 +60,7 @@ impl Backlog {
         self.lanes.iter_mut().find_map(VecDeque::pop_front)
     }
 
-    /// The most urgent task of those that are needed.
+    /// The most urgent of the needed tasks.
     fn pop_for(&mut self, needed: &Needed) -> Option<Task> {
         let mut at = needed.choose(self.lanes.iter().flatten())?;
         for lane in &mut self.lanes {
@@ -80,7 +82,7 @@ impl Shared {
         lock(&self.backlog).pop()
     }
 
-    /// Runs a task that was taken out of its lane.
+    /// Runs a task that was removed from its lane.
     fn run(&self, task: Task) {
         task.run();
         let mut backlog = lock(&self.backlog);
@@ -97,14 +99,14 @@ struct Job {
 }
 
 impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> OnExecutor<F> {
-    /// Runs tasks by handing jobs to `spawn`.
+    /// An executor that runs tasks by passing jobs to `spawn`.
     pub fn new(spawn: F) -> Self {
         OnExecutor { shared: Arc::default(), threads: None, spawn }
     }
 
-    /// The executor has no more threads than these. When all of them wait in the middle of tasks, the last one runs
-    /// any queued task, though it is unknown whether that helps. Without this such a wait may last for ever; that takes a responsibility
-    /// which is not fulfilled by the task that it was given to.
+    /// Declares that the executor has at most this number of threads. When all of them wait inside tasks, the
+    /// last one runs any queued task, although it is unknown whether that helps. Without this such a wait may
+    /// last forever; that requires a responsibility that is not fulfilled by the task that received it.
     #[must_use]
     pub fn with_threads(self, threads: NonZeroUsize) -> Self {
         OnExecutor { threads: Some(threads), ..self }
@@ -150,7 +152,7 @@ impl<F: Fn(Box<dyn FnOnce() + Send>) + Send + Sync> Dispatcher for OnExecutor<F>
         }
         let place = self.shared.parked.enter_for(latch);
         let on_top = depth() > 0;
-        // Threads of the embedder that wait in the middle of a task leave the executor's as many as they are.
+        // Embedder threads that wait inside a task do not reduce the number of the executor's.
         let own = doing(|doing| doing.worker).is_some_and(|worker| worker.of == self.shared.address());
         let threads = self.threads.filter(|_| own);
         let all_wait = || threads.is_some_and(|threads| place.is_last_of(threads.get()));

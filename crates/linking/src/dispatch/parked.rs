@@ -1,16 +1,18 @@
-//! Waiting threads without a task to run, until a change makes them look again.
+//! Waiting threads without a task to run, until a change makes them retry.
 //!
 //! ```text
 //!   waiter                                    the changing thread
-//!     count itself in                           the change: a task is queued, a lookup waits for more, the latch is open
-//!     over? a task to run? ── no ──► sleep      rouse: set the mark of every waiter that is counted in, and wake it
-//!     roused: take the mark back, look again
+//!     register itself                           the change: a task is queued, a lookup waits for more, the latch is open
+//!     over? a task to run? ── no ──► sleep      rouse: set the mark of every registered waiter, and wake it
+//!     roused: clear the mark, retry
 //! ```
 //!
-//! A queued task may become needed without another being queued, so changes of waits rouse parked threads, too.
+//! A queued task may become needed without another being queued, so changes of waits also rouse parked
+//! threads.
 //!
-//! Liveness: a waiter sees a change from before it is counted in when it looks; a later one sets its mark, and with its mark set it does not sleep.
-//! Marks and list have a lock each; no other is taken under them.
+//! Liveness: when a waiter looks, it sees every change from before its registration; a later one sets its
+//! mark, and while its mark is set it does not sleep. Marks and list have a lock each; no other is taken
+//! under them.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -31,9 +33,9 @@ struct Sleeper {
 
 #[derive(Default)]
 struct Mark {
-    /// Something has changed since the thread looked.
+    /// Whether something has changed since the thread looked.
     roused: bool,
-    /// It has looked, found nothing, and said so.
+    /// Whether it has looked and reported finding nothing.
     stuck: bool,
 }
 
@@ -50,28 +52,28 @@ impl Sleeper {
     }
 }
 
-/// A thread that is counted in, until this is dropped.
+/// A registered thread, until this is dropped.
 pub(super) struct Place<'a> {
     parked: &'a Parked,
     sleeper: Arc<Sleeper>,
 }
 
 impl Parked {
-    /// Counts this thread in.
+    /// Registers this thread.
     pub(super) fn enter(&self) -> Place<'_> {
         let sleeper = Arc::new(Sleeper { mark: Mutex::default(), changed: Condvar::new() });
         lock(&self.waiting).push(Arc::clone(&sleeper));
         Place { parked: self, sleeper }
     }
 
-    /// Counts this thread in, which waits for the latch.
+    /// Registers this thread, which waits for the latch.
     pub(super) fn enter_for(&self, latch: &dyn Latch) -> Place<'_> {
         let place = self.enter();
         latch.on_open(Waker::from(Arc::clone(&place.sleeper)));
         place
     }
 
-    /// Has everyone look again.
+    /// Makes all registered threads retry.
     pub(super) fn rouse(&self) {
         for sleeper in &*lock(&self.waiting) {
             sleeper.rouse();
@@ -80,7 +82,7 @@ impl Parked {
 }
 
 impl Place<'_> {
-    /// Sleeps until something has changed since the last time, or since the thread was counted in.
+    /// Sleeps until something has changed since the last time, or since the registration.
     pub(super) fn sleep(&self) {
         let mut mark = lock(&self.sleeper.mark);
         while !mark.roused {
@@ -89,8 +91,8 @@ impl Place<'_> {
         *mark = Mark::default();
     }
 
-    /// The thread has looked and found nothing: whether so many have, this one among them, and nothing has changed for any of them since.
-    /// Of threads that ask at one time, at least one learns it.
+    /// Called when the thread has looked and found nothing: returns whether this many threads have, including
+    /// this one, without any change since. Of threads that call this concurrently, at least one gets `true`.
     pub(super) fn is_last_of(&self, threads: usize) -> bool {
         {
             let mut mark = lock(&self.sleeper.mark);

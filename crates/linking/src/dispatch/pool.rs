@@ -1,14 +1,16 @@
 //! Threads that run tasks.
 //!
-//! A task that waits parks its thread, and a spare thread runs what is queued until it continues; so one worker is enough for
-//! any nesting of tasks and lookups, and a task does not run on top of another that it may have to wait for, unless the system
-//! gives no thread (`wait_alone`). There are as many threads running as the pool's size; besides those, as many as tasks are waiting.
+//! A task that waits parks its thread, and a spare thread runs queued tasks until it continues; so one worker
+//! is enough for any nesting of tasks and lookups, and a task does not run on top of another that it may have
+//! to wait for, unless the system cannot create a thread (`wait_alone`). The number of running threads is the
+//! pool's size; in addition there are as many parked threads as waiting tasks.
 //!
-//! Waiting threads that are not in the middle of a task (the embedder's) run tasks while they wait, unless they are in a call under limits; those that make tasks do
-//! when there are more than the limit, so a producer is never far ahead of the workers.
+//! Waiting threads outside tasks (the embedder's) run tasks while they wait, unless they are in a call under
+//! limits; threads that make tasks run some when there are more than the limit, so a producer is never far
+//! ahead of the workers.
 //!
-//! With tokens (of a jobserver), one thread works without any, and each other one takes a token before it runs tasks and gives it
-//! back when there are none left, or while it waits.
+//! With tokens (of a jobserver), one thread works without any, and each other one takes a token before it
+//! runs tasks and returns it when none are left, or while it waits.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,47 +23,51 @@ use crate::dispatch::Latch;
 use crate::error::Error;
 use crate::sync::{Mutex, lock};
 
-/// The right to run a task while others do; given back when it is dropped.
+/// The right to run a task in parallel with others; returned when it is dropped.
 pub type Token = Box<dyn Any + Send>;
 
-/// A source of tokens: a pool takes one for each thread that runs tasks, beside the first. A jobserver's client, for example.
+/// A source of tokens: a pool takes one for each thread that runs tasks, except the first. For example a
+/// jobserver's client.
 pub trait Tokens: Send + Sync {
-    /// A token, if there is one. It is called again for as long as there is work: it may wait some milliseconds for one.
+    /// A token, if available. It is called repeatedly as long as there is work: it may wait some milliseconds
+    /// for one.
     fn try_take(&self) -> Option<Token>;
 }
 
-/// A wrapper around the wait of a thread that drops a pool for the pool's threads, which may need something that it holds: a heap to
-/// enter, for one.
+/// A wrapper around a thread's wait for the pool's threads when it drops the pool; they may need something
+/// that it holds, for example a heap to enter.
 pub trait Leave: Send + Sync {
-    /// Calls `wait`, once; or does not, and no thread waits: the threads end when they have finished their present task.
+    /// Calls `wait` once, or not at all, and then no thread waits: the threads end when they have finished
+    /// their current task.
     fn leave(&self, wait: &mut dyn FnMut());
 }
 
-/// A pool has no more threads than this, beside those that stand in for waiting ones: a system that has no room for a thread may
-/// end the process and not say so.
+/// The maximum number of a pool's threads, except those that substitute for waiting ones: a system that has
+/// no room for a thread may end the process without an error.
 pub const MAX_THREADS: usize = 256;
 
-/// How a pool works.
+/// Options of a pool.
 #[derive(Clone, Default)]
 pub struct PoolOptions {
-    /// The threads: at least one, at most [`MAX_THREADS`], and no more than the system gives. Without any, tasks run on the
-    /// threads that wait for them.
+    /// The threads: at least one, at most [`MAX_THREADS`], and no more than the system can create. Without
+    /// any, tasks run on the threads that wait for them.
     pub threads: usize,
-    /// Tasks above which a thread that makes more, and is not in the middle of one, has to run some itself before it continues.
-    /// No bound if there is none.
+    /// The number of tasks above which a thread that makes more outside a task has to run some itself before
+    /// it continues. `None`: no bound.
     pub limit: Option<usize>,
-    /// The tokens to acquire before more than one thread works. None: no tokens are needed.
+    /// The tokens to acquire before more than one thread works. `None`: no tokens are needed.
     pub tokens: Option<Arc<dyn Tokens>>,
     /// The wrapper around the wait of a thread that drops the pool, if any.
     pub leave: Option<Arc<dyn Leave>>,
 }
 
-/// The permit of a thread to work, if it has it, shared with the threads that do a part of its work while it waits for them.
+/// A thread's permit to work, if it has one, shared with the threads that do part of its work while it waits
+/// for them.
 #[derive(Clone, Default)]
 pub(super) struct SharedPermit(Arc<Mutex<Option<Permit>>>);
 
 impl SharedPermit {
-    /// That of the running thread.
+    /// The permit of the current thread.
     fn here() -> SharedPermit {
         doing(|doing| doing.permit.clone())
     }
@@ -77,12 +83,12 @@ impl SharedPermit {
 
     fn give_back(&self) {
         let permit = lock(&self.0).take();
-        // The destructor of a token is the embedder's.
+        // The destructor of a token is embedder code.
         drop(permit);
     }
 }
 
-/// The right to work: the one that every pool has, or a token.
+/// The permission to work: the one that every pool has, or a token.
 struct Permit {
     own: Option<Arc<Shared>>,
     #[expect(dead_code, reason = "held while the thread works")]
@@ -98,9 +104,10 @@ impl Drop for Permit {
 }
 
 struct Threads {
-    /// Threads that were ever started.
+    /// The number of threads ever started.
     started: usize,
-    /// Threads that exist and are not parked in a wait. Less than none while threads that share one task begin to wait.
+    /// The number of threads that exist and are not parked in a wait. Negative while threads that share one
+    /// task begin to wait.
     running: isize,
     /// Whether the permit that needs no token is free.
     own_permit: bool,
@@ -113,22 +120,22 @@ struct Shared {
     tokens: Option<Arc<dyn Tokens>>,
     queue: Queue,
     threads: Mutex<Threads>,
-    /// Threads that wait and for which no worker works.
+    /// Waiting threads that no worker substitutes for.
     parked: Parked,
 }
 
-/// Puts tasks into the queue of a [`Pool`] from places where nothing may run or wait: no task is run, no limit holds, and no code of the
-/// embedder is called. It does not keep the pool's threads.
+/// Queues tasks of a [`Pool`] from places where nothing may run or wait: no task is run, no limit applies,
+/// and no embedder code is called. It does not keep the pool's threads alive.
 #[derive(Clone)]
 pub struct PoolQueue {
     shared: Arc<Shared>,
 }
 
 impl PoolQueue {
-    /// Takes a task.
+    /// Queues a task.
     ///
     /// # Errors
-    /// The pool is shut down; the task is given back.
+    /// The pool is shut down; returns the task.
     pub fn push(&self, task: Task) -> Result<(), Task> {
         self.shared.queue.push_if_open(task)?;
         self.shared.parked.rouse();
@@ -136,7 +143,8 @@ impl PoolQueue {
     }
 }
 
-/// See the file's header. Dropping it waits for what its threads are at, unless [`PoolOptions::leave`] says otherwise.
+/// See the file's header. Dropping it waits for its threads' current tasks, unless [`PoolOptions::leave`]
+/// prevents that.
 pub struct Pool {
     shared: Arc<Shared>,
     leave: Option<Arc<dyn Leave>>,
@@ -149,11 +157,11 @@ impl Pool {
         Pool::with(PoolOptions { threads: size, ..PoolOptions::default() })
     }
 
-    /// A pool that works as the options say.
+    /// A pool with these options.
     #[must_use]
     pub fn with(options: PoolOptions) -> Pool {
         let pool = Pool::without_threads(options);
-        // Where the system gives no more, it gives no more a moment later.
+        // If the system cannot create another thread, trying again immediately is pointless.
         let _started = (0..pool.shared.size).take_while(|_| pool.shared.add_thread()).count();
         pool
     }
@@ -167,19 +175,19 @@ impl Pool {
         Pool { shared, leave }
     }
 
-    /// The number of the running thread, if it is one of the pool's or stands in for one.
+    /// The number of the current thread, if it is one of the pool's or substitutes for one.
     fn worker(&self) -> Option<usize> {
         let worker = doing(|doing| doing.worker)?;
         (worker.of == self.shared.address()).then_some(worker.number)
     }
 
-    /// The way into the pool's queue from places where nothing may run or wait.
+    /// Access to the pool's queue from places where nothing may run or wait.
     #[must_use]
     pub fn queue(&self) -> PoolQueue {
         PoolQueue { shared: Arc::clone(&self.shared) }
     }
 
-    /// Takes no more tasks: those that come, and those that no thread has begun, are dropped.
+    /// Stops taking tasks: new tasks, and those that no thread has begun, are dropped.
     pub fn shutdown(&self) {
         self.shared.queue.close();
         self.shared.flush();
@@ -191,14 +199,14 @@ impl Shared {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Drops what is queued.
+    /// Drops queued tasks.
     fn flush(&self) {
         while let Some(task) = self.queue.pop_unbegun() {
             self.queue.run(Task::new(task.priority(), move || drop(task)));
         }
     }
 
-    /// Whether the system gave us a thread.
+    /// Whether the system created a thread.
     fn add_thread(self: &Arc<Self>) -> bool {
         let shared = Arc::clone(self);
         let mut threads = lock(&self.threads);
@@ -214,8 +222,8 @@ impl Shared {
         true
     }
 
-    /// Waits where the system gives no thread that would work meanwhile: whatever comes is run here, also on top of a task, where that
-    /// is the best that can be done.
+    /// Waits when the system cannot create a thread that would work meanwhile: tasks run here, even on top of
+    /// a task if there is no better choice.
     fn wait_alone(&self, latch: &dyn Latch) {
         let place = self.parked.enter_for(latch);
         while !latch.is_done() {
@@ -226,7 +234,7 @@ impl Shared {
         }
     }
 
-    /// Whether this thread has the right to work, or can have it at once.
+    /// Whether this thread has a permit, or can get one immediately.
     fn has_permit(self: &Arc<Self>) -> bool {
         let Some(tokens) = &self.tokens else { return true };
         let permit = SharedPermit::here();
@@ -242,7 +250,7 @@ impl Shared {
         given
     }
 
-    /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
+    /// Runs a task, or sleeps until something has changed; `false` when the queue is closed and empty.
     fn run_or_sleep(self: &Arc<Self>, number: usize) -> bool {
         let too_many = || lock(&self.threads).running > self.size.cast_signed();
         if self.tokens.is_none() {
@@ -262,7 +270,7 @@ impl Shared {
                 self.queue.run(task);
             }
         } else {
-            // It may have been woken instead of a thread that would have a permit.
+            // It may have been woken instead of a thread that could get a permit.
             self.queue.rouse();
             std::thread::yield_now();
         }
@@ -272,14 +280,15 @@ impl Shared {
     fn work(self: &Arc<Self>, number: usize) {
         doing(|doing| doing.worker = Some(Worker { of: self.address(), number }));
         while self.run_or_sleep(number) {
-            // No other thread may take the rest of a closed queue: threads leave when it is empty for a moment.
+            // No other thread may take the rest of a closed queue: threads leave when it is momentarily
+            // empty.
             let is_wanted = self.queue.is_closed() && !self.queue.is_empty();
             let mut threads = lock(&self.threads);
             if threads.running > self.size.cast_signed() && !is_wanted {
                 threads.running -= 1;
                 drop(threads);
                 SharedPermit::here().give_back();
-                // It may have been woken for a task, which another thread must take now.
+                // It may have been woken for a task, which another thread must now take.
                 return self.queue.rouse();
             }
         }
@@ -300,7 +309,7 @@ impl Dispatcher for Pool {
         if queue.is_closed() {
             self.shared.flush();
         }
-        // Tasks of tasks are not held back: what they are a part of could not continue.
+        // Tasks of tasks are not held back, otherwise the outer ones could not continue.
         while queue.outstanding() > self.shared.limit && depth() == 0 {
             match queue.pop() {
                 Some(task) => queue.run(task),
@@ -310,7 +319,7 @@ impl Dispatcher for Pool {
     }
 
     fn takes_rest(&self, weight: u32) -> bool {
-        // A task on top of another one continues, so that the lower one does.
+        // A task on top of another one continues, so that the lower one can.
         depth() == 1
             && self.worker().is_some_and(|number| self.shared.queue.takes_rest(number, priority(), weight))
     }
@@ -331,7 +340,7 @@ impl Dispatcher for Pool {
         }
         let shared = &self.shared;
         let on_top = depth() > 0;
-        // A task on a thread of the embedder, or of another pool, leaves the workers as many as they are.
+        // A task on a thread of the embedder, or of another pool, does not reduce the number of workers.
         let worker = on_top && self.worker().is_some();
         if worker {
             SharedPermit::here().give_back();
@@ -352,9 +361,9 @@ impl Dispatcher for Pool {
         }
         if worker {
             lock(&shared.threads).running += 1;
-            // Without one it continues nevertheless: others may wait for what it is in the middle of.
+            // Without a permit it continues nevertheless: others may wait for its current work.
             shared.has_permit();
-            // A worker too many sleeps now, and shall look; or will look when it is done.
+            // A surplus worker sleeps now, and must retry; or will look when it is done.
             shared.queue.rouse();
         }
         Ok(())
@@ -373,7 +382,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shutdown();
         let mut handles = std::mem::take(&mut lock(&self.shared.threads).handles);
-        // The last handle of a session may be dropped by a task: a thread does not wait for itself.
+        // A task may drop the last handle of a session: a thread does not wait for itself.
         handles.retain(|handle| handle.thread().id() != std::thread::current().id());
         let mut wait = || {
             for handle in handles.drain(..) {
@@ -422,7 +431,7 @@ mod tests {
     fn where_the_system_gives_no_thread_those_that_wait_do_the_work() {
         let pool = Arc::new(Pool::without_threads(PoolOptions { threads: 2, ..PoolOptions::default() }));
         let (answer, answers) = mpsc::channel();
-        // On top of a task, and not.
+        // On top of a task, and outside one.
         for on_top in [false, true] {
             let (promise, pool, answer) = (Arc::new(Promise::new()), Arc::clone(&pool), answer.clone());
             let awaited = Arc::clone(&promise);

@@ -1,6 +1,6 @@
 //! A queue of tasks with three priorities, and a place for idle threads to sleep.
 //!
-//! Tasks are in lock-free queues, one for each priority. The lock is for sleeping only:
+//! Tasks are in lock-free queues, one for each priority. The lock is only for sleeping:
 //!
 //! ```text
 //!   pusher                              sleeper
@@ -12,19 +12,19 @@
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | Q1 | pusher: fence between task and look | SeqCst | Q2 | pusher sees no sleeper, sleeper no task: the task lies there |
-//! | Q2 | sleeper: fence between counting itself and looking again | SeqCst | Q1, Q7 | the same, from the other side |
+//! | Q1 | pusher: fence between task and check | SeqCst | Q2 | pusher sees no sleeper, sleeper no task: the task stays queued |
+//! | Q2 | sleeper: fence between counting itself and rechecking | SeqCst | Q1, Q7 | the same, from the other side |
 //! | Q3 | count of sleepers | Relaxed | | the fences order it |
 //! | Q4 | outstanding: count up | Relaxed | | a waiter for zero has counted, or has learnt of the task from a thread that has |
 //! | Q5 | outstanding: count down | AcqRel | Q6 | a drained session misses what its tasks did |
 //! | Q6 | outstanding: read | Acquire | Q5 | the same, from the other side |
-//! | Q7 | task over: fence between counting down and looking for drainers | SeqCst | Q2 | a drainer sleeps after the last task |
+//! | Q7 | task finished: fence between counting down and checking for drainers | SeqCst | Q2 | a drainer sleeps after the last task |
 //! | Q8 | count of drainers | Relaxed | | a drainer counts itself before it sleeps, which is the sleeper's fence |
-//! | Q9 | models' queue: whether it is empty | Relaxed | | as loose as can be, so that the fences are needed |
-//! | Q10 | rests (`rest.rs`): how many there are | Relaxed | | the fences order it, as they do for what is in the queue |
+//! | Q9 | models' queue: whether it is empty | Relaxed | | as weak as possible, so that the fences are needed |
+//! | Q10 | rests (`rest.rs`): how many there are | Relaxed | | the fences order it, as they do for queued tasks |
 //!
-//! Liveness: a pusher that sees a sleeper notifies one; the thread that takes the last task and leaves others asleep has taken it.
-//! Not visible to loom: the lock-free queue, which models replace. Models: `models.rs`.
+//! Liveness: a pusher that sees a sleeper notifies one; if others stay asleep, the thread that took the last
+//! task is awake. Not visible to loom: the lock-free queue, which models replace. Models: `models.rs`.
 
 use crate::dispatch::Task;
 use crate::dispatch::rest::{MAX_WEIGHT, Next, Rests};
@@ -62,7 +62,7 @@ mod lane {
     }
 }
 
-/// A queue as loose as a lock-free one may be: whether anything is in it is read without synchronisation.
+/// A queue as weak as a lock-free one may be: whether anything is in it is read without synchronisation.
 #[cfg(all(test, loom))]
 mod lane {
     use std::collections::VecDeque;
@@ -130,7 +130,8 @@ impl Queue {
         self.wake_one();
     }
 
-    /// As [`Queue::push`], unless the queue is closed. The lock keeps `close` from coming in between, so the task does not stay behind.
+    /// Like [`Queue::push`], unless the queue is closed. The lock keeps `close` from intervening, so the task
+    /// is not left in the queue.
     pub(crate) fn push_if_open(&self, task: Task) -> Result<(), Task> {
         let closed = lock(&self.closed);
         if *closed {
@@ -156,16 +157,16 @@ impl Queue {
         &self.lanes[priority as usize]
     }
 
-    /// Whether a worker may leave the rest of a task for later.
+    /// Whether a worker may defer the rest of a task.
     pub(crate) fn takes_rest(&self, worker: usize, priority: Priority, weight: u32) -> bool {
         let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
-        // A sleeper that is missed is woken.
+        // A missed sleeper is woken.
         asleep == 0
             && weight <= MAX_WEIGHT / 4
             && self.rests.takes(worker, priority, !self.lane(priority).is_empty())
     }
 
-    /// Takes a rest that a worker leaves.
+    /// Takes the rest of a task from a worker.
     pub(crate) fn push_rest(&self, worker: usize, rest: Task) {
         self.outstanding.fetch_add(1, Ordering::Relaxed); // Q4
         self.rests.push(worker, rest);
@@ -179,7 +180,7 @@ impl Queue {
         ALL.into_iter().find_map(|priority| self.lane(priority).pop().or_else(|| steal(priority)))
     }
 
-    /// The most urgent task that no thread has begun.
+    /// The most urgent task that has not been begun.
     pub(crate) fn pop_unbegun(&self) -> Option<Task> {
         self.lanes.iter().find_map(lane::Lane::pop)
     }
@@ -196,7 +197,7 @@ impl Queue {
         }
     }
 
-    /// Runs a task that [`Queue::pop`] gave.
+    /// Runs a task returned by [`Queue::pop`].
     pub(crate) fn run(&self, task: Task) {
         task.run();
         self.outstanding.fetch_sub(1, Ordering::AcqRel); // Q5
@@ -207,7 +208,7 @@ impl Queue {
         }
     }
 
-    /// Tasks that were pushed and are not over.
+    /// Tasks that were pushed and have not finished.
     pub(crate) fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::Acquire) // Q6
     }
@@ -219,7 +220,7 @@ impl Queue {
         self.drainers.fetch_sub(1, Ordering::Relaxed); // Q8
     }
 
-    /// Runs a task, or sleeps until something has changed; false when the queue is closed and empty.
+    /// Runs a task, or sleeps until something has changed; `false` when the queue is closed and empty.
     pub(crate) fn run_or_sleep(&self, awake: impl Fn() -> bool) -> bool {
         match self.pop() {
             Some(task) => self.run(task),
@@ -228,7 +229,8 @@ impl Queue {
         true
     }
 
-    /// Sleeps until something has changed, unless there is a task, which it runs; false when the queue is closed and empty.
+    /// Sleeps until something has changed, unless there is a task, which it runs; `false` when the queue is
+    /// closed and empty.
     pub(crate) fn sleep_or_run(&self, awake: impl Fn() -> bool) -> bool {
         let closed = lock(&self.closed);
         self.sleepers.fetch_add(1, Ordering::Relaxed); // Q3
@@ -249,12 +251,12 @@ impl Queue {
         open
     }
 
-    /// Whether no task lies in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.iter().all(lane::Lane::is_empty) && self.rests.is_empty()
     }
 
-    /// Sleeps until something has changed, unless there is a task; false when the queue is closed and empty.
+    /// Sleeps until something has changed, unless there is a task; `false` when the queue is closed and
+    /// empty.
     pub(crate) fn sleep(&self, awake: impl Fn() -> bool) -> bool {
         let closed = lock(&self.closed);
         self.sleepers.fetch_add(1, Ordering::Relaxed); // Q3
@@ -269,7 +271,7 @@ impl Queue {
         open || !self.is_empty()
     }
 
-    /// Wakes every sleeper, to look again.
+    /// Wakes every sleeper to retry.
     pub(crate) fn rouse(&self) {
         fence(Ordering::SeqCst); // Q1
         let asleep = self.sleepers.load(Ordering::Relaxed); // Q3
@@ -279,7 +281,7 @@ impl Queue {
         }
     }
 
-    /// No more sleeping.
+    /// Ends all sleeping.
     pub(crate) fn close(&self) {
         *lock(&self.closed) = true;
         self.wake.notify_all();

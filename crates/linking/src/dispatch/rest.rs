@@ -1,8 +1,8 @@
-//! Rests of tasks: the same part of several tasks is done together.
+//! Rests of tasks: doing the same part of several tasks together.
 //!
-//! A worker that takes a function from its source to machine code finds, at each stage, the processor's caches with the code of the
-//! stage before. So a task may leave its rest to a later one (`Dispatcher::takes_rest`), and while others like it are queued its
-//! worker begins those first:
+//! A worker that takes a function from its source to machine code finds, at each stage, the processor's
+//! caches filled with the code of the previous stage. So a task may defer its rest to a later one
+//! (`Dispatcher::takes_rest`), and while similar tasks are queued its worker begins those first:
 //!
 //! ```text
 //!   alone      a1 b1 c1  a2 b2 c2  a3 b3 c3  …
@@ -10,16 +10,16 @@
 //!              └ filling ┘  └ emptying, first come first served; rests of rests go to the end ┘
 //! ```
 //!
-//! | what must not suffer | because |
+//! | protected | by |
 //! |---|---|
-//! | urgent tasks | a batch has one priority, and what is more urgent comes between its parts |
+//! | urgent tasks | a batch has one priority, and more urgent tasks run between its parts |
 //! | a thread that waits for one function | no batch is begun unless another task of the priority is queued; it is filled up to [`max_tasks`] or [`MAX_WEIGHT`] |
-//! | idle workers | any thread that finds no task takes rests of others; no rest is left while a thread sleeps |
-//! | threads that wait in the middle of a task | the rests of a thread belong to all |
+//! | idle workers | a thread that finds no task takes rests of others; no rest is deferred while a thread sleeps |
+//! | threads that wait inside a task | any thread may take another's rests |
 //!
-//! The count's row (Q10) stands in the table of `queue.rs`, whose fences order it.
+//! The count's row (Q10) is in the table of `queue.rs`, whose fences order it.
 //!
-//! Cost: a lock for each part that is left, held for a move.
+//! Cost: a lock for each deferred part, held for a move.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ use super::Task;
 use crate::flags::Priority;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
-/// How many tasks are begun before the first continues. Threads wait for the most urgent ones.
+/// The number of tasks begun before the first continues. Threads wait for the most urgent ones.
 const fn max_tasks(priority: Priority) -> usize {
     match priority {
         Priority::Blocking => 8,
@@ -35,10 +35,10 @@ const fn max_tasks(priority: Priority) -> usize {
     }
 }
 
-/// The same in statements; a task of more than a quarter of this goes all the way alone.
+/// The same in statements; a task of more than a quarter of this is never split.
 pub(crate) const MAX_WEIGHT: u32 = 2_000;
 
-/// The rests that one worker has left. There is at least one.
+/// The rests deferred by one worker, at least one.
 struct Batch {
     worker: usize,
     priority: Priority,
@@ -49,16 +49,16 @@ struct Batch {
 
 /// The next step of a worker with its own rests.
 pub(crate) enum Next {
-    /// It begins another task, if there is one.
+    /// Begins another task, if there is one.
     Begin(Priority),
     Rest(Task),
-    /// It has none.
+    /// No work.
     Nothing,
 }
 
 /// See the file's header.
 pub(crate) struct Rests {
-    /// How many there are. It is changed under the lock.
+    /// The number of rests. Changed under the lock.
     count: AtomicUsize,
     batches: Mutex<Vec<Batch>>,
 }
@@ -73,7 +73,7 @@ impl Rests {
         count == 0
     }
 
-    /// Whether a worker may leave a rest; `is_queued` says whether there is a task like it to begin.
+    /// Whether a worker may defer a rest; `is_queued` tells whether a similar task can be begun.
     pub(crate) fn takes(&self, worker: usize, priority: Priority, is_queued: bool) -> bool {
         let batches = lock(&self.batches);
         let own = batches.iter().find(|batch| batch.worker == worker);
@@ -92,7 +92,7 @@ impl Rests {
         self.count.fetch_add(1, Ordering::Relaxed); // Q10
     }
 
-    /// The next step of a worker; `is_queued` says whether there is a task of a priority to begin.
+    /// The next step of a worker; `is_queued` tells whether a task of a priority can be begun.
     pub(crate) fn next(&self, worker: usize, is_queued: impl Fn(Priority) -> bool) -> Next {
         let mut batches = lock(&self.batches);
         let Some(at) = batches.iter().position(|batch| batch.worker == worker) else { return Next::Nothing };

@@ -1,7 +1,7 @@
-//! Tasks without threads: on the thread that makes them, or in an order that a seed decides.
+//! Tasks without threads: on the thread that makes them, or in an order determined by a seed.
 //!
-//! Dispatching from inside a task only queues, so a chain of a million units runs in constant stack. Waiting from inside a task
-//! runs what it needs on top of it: with one thread there is no other way.
+//! Dispatching from inside a task only queues, so a chain of a million units runs in constant stack. Waiting
+//! inside a task runs the tasks it needs on top of it: with one thread there is no alternative.
 
 use std::collections::VecDeque;
 use std::thread::{ThreadId, current};
@@ -12,16 +12,15 @@ use crate::dispatch::Latch;
 use crate::error::Error;
 use crate::sync::{Mutex, lock};
 
-/// Runs tasks on the thread that dispatches them, first come, first served. Priorities mean nothing here.
+/// Runs tasks on the dispatching thread, in order of arrival. Priorities are ignored.
 #[derive(Default)]
 pub struct InPlace {
-    /// Threads that are running tasks, with what they have yet to run.
+    /// Threads that are running tasks, with the tasks they have yet to run.
     busy: Mutex<Vec<(ThreadId, VecDeque<Task>)>>,
     parked: Parked,
 }
 
 impl InPlace {
-    /// Without tasks.
     #[must_use]
     pub fn new() -> InPlace {
         InPlace::default()
@@ -32,7 +31,7 @@ impl InPlace {
         lock(&self.busy).iter_mut().find(|(thread, _)| *thread == me)?.1.pop_front()
     }
 
-    /// Any task, of this thread before those of others, if all that are at work wait and have found none to run.
+    /// Any task, preferably of this thread, if all working threads wait and have found none to run.
     fn next_of_all(&self, place: &Place<'_>) -> Option<Task> {
         let me = current().id();
         let at_work = {
@@ -54,7 +53,7 @@ impl InPlace {
     fn next_for(&self, needed: &Needed) -> Option<Task> {
         let me = current().id();
         let mut busy = lock(&self.busy);
-        // Tasks that this thread made come first.
+        // Tasks made by this thread come first.
         busy.sort_by_key(|(thread, _)| *thread != me);
         let at = needed.choose(busy.iter().flat_map(|(_, tasks)| tasks))?;
         let mut before = 0;
@@ -100,14 +99,14 @@ impl Dispatcher for InPlace {
         let place = self.parked.enter_for(latch);
         while !latch.is_done() {
             let next = match depth() {
-                // A task of another thread may lie behind a task of its own that waits.
+                // A task of another thread may be queued after a waiting task of that thread.
                 0 => self.next().or_else(|| self.next_for(&latch.needed())),
-                // The needed task may be one whose purpose is unknown: running it is better than running nothing.
+                // The needed task may be one of unknown purpose: running it is better than running nothing.
                 _ => self.next_for(&latch.needed()).or_else(|| self.next_of_all(&place)),
             };
             match next {
                 Some(task) => task.run(),
-                // Another thread has it in hand.
+                // Another thread is running it.
                 None => place.sleep(),
             }
         }
@@ -124,7 +123,7 @@ impl Dispatcher for InPlace {
         loop {
             match self.next().or_else(|| self.next_of_all(&place)) {
                 Some(task) => task.run(),
-                // A thread is at work for as long as it is in the middle of tasks, and takes the rest of what it has made.
+                // A thread is at work while it executes tasks, and then runs the remaining ones that it made.
                 None if lock(&self.busy).iter().all(|(thread, _)| *thread == me) => return,
                 None => place.sleep(),
             }
@@ -132,25 +131,24 @@ impl Dispatcher for InPlace {
     }
 }
 
-/// Runs tasks on the thread that waits or drains, in an order that depends on the seed alone. For one thread: a wait that
-/// no task is left to end is an error.
+/// Runs tasks on the waiting or draining thread, in an order that depends only on the seed. For a single
+/// thread: a wait that no remaining task can end is an error.
 pub struct Seeded {
     state: Mutex<(u64, Vec<Task>)>,
 }
 
 impl Seeded {
-    /// Without tasks.
     #[must_use]
     pub fn new(seed: u64) -> Seeded {
         Seeded { state: Mutex::new((seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, Vec::new())) }
     }
 
-    /// Runs one task; false when there is none.
+    /// Runs one task; `false` if there is none.
     pub fn run_one(&self) -> bool {
         self.run_some(None)
     }
 
-    /// Runs one task; on top of another one, a task that this needs.
+    /// Runs one task; on top of another one, only a task that it needs.
     fn run_some(&self, needed: Option<&Needed>) -> bool {
         let task = {
             let mut state = lock(&self.state);
@@ -160,7 +158,7 @@ impl Seeded {
             *random ^= *random << 17;
             let count = tasks.len();
             if count > 0 {
-                // The order in which they are looked through is as random as the choice.
+                // The order in which they are examined is as random as the choice.
                 tasks.rotate_left((*random >> 16) as usize % count);
             }
             let at = match needed {
@@ -185,7 +183,7 @@ impl Dispatcher for Seeded {
     fn wait(&self, latch: &dyn Latch) -> Result<(), Error> {
         while !latch.is_done() {
             let needed = (depth() > 0).then(|| latch.needed());
-            // The needed task may be one whose purpose is unknown.
+            // The needed task may be one of unknown purpose.
             if !self.run_some(needed.as_ref()) && !self.run_one() {
                 return Err(Error::Stalled);
             }

@@ -1,17 +1,19 @@
-//! Limits of calls: a unit whose materialization a call has begun, and that the call's limits end.
+//! Limits of calls: ending the materialization of a unit when the limits of the call that began it are
+//! reached.
 //!
-//! A lookup has the number of the limited call that it is for. When a limit of a call is reached in the middle of a unit, those who wait for the unit
-//! decide what happens:
+//! A lookup has the number of the limited call that it belongs to. When a limit of a call is reached while a
+//! unit is being materialized, the lookups that wait for the unit determine what happens:
 //!
 //! ```text
-//!   only lookups of calls that have ended   ──► the unit fails for now: they get the cause, later lookups start it again
-//!   any other lookup, through any units     ──► it continues: finished by the thread, or handed to the dispatcher again
+//!   only lookups of calls that have ended   ──► the unit fails for now: they get the cause, later lookups restart it
+//!   any other lookup, through any units     ──► it continues: finished by the thread, or passed to the dispatcher again
 //! ```
 //!
-//! Lookups are found against the direction of the waits: from the unit's symbols to the lookups and the waiting units behind them, and from an alias or the
-//! continuation of a unit to the waiters of that unit. A lookup made in the middle of a task has no number: the task may be for anybody.
+//! Lookups are found by following the waits backwards: from the unit's symbols to the lookups and the units
+//! that wait for them, and from an alias or the continuation of a unit to the waiters of that unit. A lookup
+//! made by a task has no number: the task may serve any caller.
 //!
-//! Cost: nothing until a limit is reached; then one walk over what waits for the unit.
+//! Cost: none until a limit is reached; then one walk over everything that waits for the unit.
 
 use rustc_hash::FxHashSet;
 
@@ -19,9 +21,8 @@ use super::{Event, FailForNow, Machine, Parts, Purpose, QueryId, Read, UnitId, V
 use crate::error::{Cause, Error, Failure};
 use crate::flags::Priority;
 
-/// Asks whether a lookup waits for a unit that is not for one of these calls.
+/// Queries whether a lookup that does not belong to one of these calls waits for a unit.
 pub struct IsWantedBeside<'a, P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
     /// The calls.
     pub callers: &'a [u64],
@@ -35,12 +36,11 @@ impl<P: Parts> Read<P> for IsWantedBeside<'_, P> {
     }
 }
 
-/// Gives up the materialization of a unit because calls that it was begun for have ended. It fails for now, unless other lookups wait for it: then it is to
-/// be materialized by `again`, and the lookups of the ended calls get the cause.
+/// Abandons the materialization of a unit because the calls that it was begun for have ended. It fails for
+/// now, unless other lookups wait for it: then it is to be materialized by `again`, and the lookups of the
+/// ended calls get the cause.
 pub struct Abandon<'a, P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// Why.
     pub cause: Cause,
     /// The source that defines its symbols from then on.
     pub again: P::Source,

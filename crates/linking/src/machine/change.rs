@@ -1,17 +1,18 @@
-//! Definitions, and the other changes of the same step.
+//! Definitions, and other changes in the same step.
 //!
-//! A replacement of functions behind cells has several parts: new bodies, remaining cells that move to another tracker, definitions on behalf of
-//! others that move to their owners' trackers, and hidden symbols that are out of use. As separate steps they would be visible half done, and a
-//! later one could be refused after the first took effect.
+//! Replacing functions that are called through cells has several parts: new bodies, remaining cells that move
+//! to another tracker, definitions made on behalf of others that move to their owners' trackers, and hidden
+//! symbols that are no longer used. As separate steps they would be visible half done, and a later one could
+//! be refused after the first took effect.
 //!
-//! | part | when | if it is not there |
+//! | part | when | if it is missing |
 //! |---|---|---|
-//! | what lies beside removed symbols loses its name ([`RemoveOrphans`]) | in a step before, even if the rest is refused: no lookup finds it | left out, and so is what is being materialized |
+//! | symbols placed beside removed ones lose their names ([`RemoveOrphans`]) | in an earlier step, even if the rest is refused: no lookup finds them | skipped, also if being materialized |
 //! | definitions | all or none | |
-//! | what is out of use loses its name | with them | left out, and so is what is being materialized |
-//! | symbols that stay get the tracker of the definitions, and their flags | with them | left out |
-//! | symbols get the tracker of what they lie beside | with them | left out |
-//! | symbols that stay, or have something beside them, use no version any more that has lost its name | with them | |
+//! | unused symbols lose their names | with them | skipped, also if being materialized |
+//! | symbols that stay get the tracker of the definitions, and their flags | with them | skipped |
+//! | symbols get the tracker of the ones they are placed beside | with them | skipped |
+//! | symbols that stay, or have others beside them, no longer use versions that have lost their names | with them | |
 
 use super::{Define, Event, Machine, NewUnit, Parts, State, TrackerId, Version};
 use crate::error::Error;
@@ -22,7 +23,7 @@ use crate::ids::{DylibId, Label, Symbol};
 pub struct Change<P: Parts> {
     /// The definitions.
     pub define: Define<P>,
-    /// Symbols that have gone out of use.
+    /// Symbols that are no longer used.
     pub unused: Vec<Symbol>,
     /// Symbols that stay, each with its flags from now on.
     pub stay: Vec<(Symbol, SymbolFlags)>,
@@ -64,11 +65,10 @@ impl<P: Parts> Event<P> for Change<P> {
     }
 }
 
-/// Takes symbols out that lie beside others which are gone.
+/// Removes symbols placed beside others that no longer exist.
 pub struct RemoveOrphans {
-    /// The dylib.
     pub dylib: DylibId,
-    /// Symbols, each with the one beside which it lies.
+    /// Each symbol with the one that it is placed beside.
     pub symbols: Vec<(Symbol, Symbol)>,
 }
 
@@ -86,17 +86,17 @@ impl<P: Parts> Event<P> for RemoveOrphans {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Whether nothing speaks against a change: then it is made when it is stepped, if nothing comes between.
+    /// Checks whether a change is possible: it succeeds if it is the next step.
     pub(crate) fn may_change(&mut self, change: &Change<P>) -> Result<(), Error> {
         self.may_define(&change.define).map(drop)
     }
 
-    /// Whether there is a definition.
+    /// Whether a definition exists.
     pub(crate) fn is_defined(&self, label: Label) -> bool {
         self.find(label).is_some()
     }
 
-    /// Takes a symbol out, if it is there and not being materialized.
+    /// Removes a symbol, if it exists and is not being materialized.
     fn leave_name(&mut self, label: Label) {
         let Some(version) = self.find(label) else { return };
         match self.entries.get(version).map(|entry| &entry.state) {
@@ -106,7 +106,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The unit of a symbol that stays does without the versions that were replaced beside it.
+    /// Removes the versions that were replaced beside a staying symbol from its unit's uses.
     fn use_no_nameless(&mut self, label: Label) {
         let unit = self.find(label).and_then(|version| self.entries.get(version)).map(|entry| entry.unit);
         let Some(unit) = unit.and_then(|unit| self.units.get_mut(unit)) else { return };

@@ -8,7 +8,7 @@ impl<P: Parts> Machine<P> {
     /// Checks all invariants; the first broken one is the error.
     ///
     /// # Errors
-    /// A sentence that says what does not fit together.
+    /// A sentence describing the inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         if !self.todo.is_empty() {
             return Err("a step left something to do".into());
@@ -44,7 +44,7 @@ impl<P: Parts> Machine<P> {
         for (id, entry) in self.entries.iter() {
             let unit = self.units.get(entry.unit).ok_or(format!("{:?} has no unit", entry.label))?;
             if !unit.entries.contains(&id) {
-                return Err(format!("{:?} is no symbol of its unit", entry.label));
+                return Err(format!("{:?} is not a symbol of its unit", entry.label));
             }
             let fits = match (&entry.state, &unit.phase) {
                 (State::NeverSearched, Phase::Lazy { .. }) => true,
@@ -64,16 +64,16 @@ impl<P: Parts> Machine<P> {
             let tracked =
                 self.trackers.get(unit.tracker).map(|t| t.units.contains(&id) && t.dylib == unit.dylib);
             if tracked != Some(true) && open {
-                return Err(format!("unit {id:?} has no tracker that knows it"));
+                return Err(format!("unit {id:?} is in no tracker"));
             }
             if unit.entries.is_empty() && !matches!(unit.phase, Phase::Materializing(_)) {
                 return Err(format!("unit {id:?} has no symbols and is kept"));
             }
             for used in &unit.uses {
-                // A symbol that was removed under its users, by a tombstone, is gone.
+                // A symbol that was removed by a tombstone while in use no longer has an entry.
                 let Some(entry) = self.entries.get(*used) else { continue };
                 if !entry.users.contains(&id) {
-                    return Err(format!("{:?} does not know its user {id:?}", entry.label));
+                    return Err(format!("{:?} does not list its user {id:?}", entry.label));
                 }
             }
         }
@@ -84,7 +84,7 @@ impl<P: Parts> Machine<P> {
         }
         for (id, tracker) in self.trackers.iter() {
             if tracker.units.iter().any(|unit| self.units.get(*unit).is_none_or(|unit| unit.tracker != id)) {
-                return Err(format!("tracker {id:?} knows a unit that is not its own"));
+                return Err(format!("tracker {id:?} lists a unit that is not its own"));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A snapshot of a dylib's content, for displays.
+//! A snapshot of a dylib's contents, for display.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use crate::error::{Error, Name};
 use crate::flags::SymbolFlags;
 use crate::ids::{DylibId, Symbol};
 
-/// How far a symbol has come.
+/// The state of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Progress {
-    /// It is defined, and nobody has looked it up.
+    /// Defined, and not looked up yet.
     Defined,
-    /// It is being materialized.
+    /// Being materialized.
     Materializing,
     /// It has an address.
     Resolved,
-    /// Its memory is final; something that it needs is not ready.
+    /// Its memory is final; a dependence is not ready.
     Emitted,
     /// It may be used.
     Ready,
@@ -32,11 +32,9 @@ pub struct SymbolFacts {
     pub symbol: Symbol,
     /// The text of its name.
     pub text: Arc<str>,
-    /// Its flags.
     pub flags: SymbolFlags,
-    /// How far it has come.
     pub progress: Progress,
-    /// Symbols that it waits for, those of one unit.
+    /// Symbols that it waits for, all of one unit.
     pub waits_for: Vec<Name>,
     /// The symbols of other units that use it.
     pub users: Vec<Name>,
@@ -60,7 +58,7 @@ impl<P: Parts> Event<P> for Contents {
 
 impl<P: Parts> Machine<P> {
     fn facts(&mut self, version: Version<P>) -> Option<SymbolFacts> {
-        // Which unit a symbol waits for is found by a walk that shortens its paths.
+        // Finding the unit that a symbol waits for walks a path and shortens it.
         let port = self.entries.get(version)?.state.port();
         let witness = port.map(|port| self.graph.witness(port)).unwrap_or_default();
         let entry = self.entries.get(version)?;

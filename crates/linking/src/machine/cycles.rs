@@ -6,17 +6,18 @@
 //!   └──────────────────────────────── the cycle ◄─────────────────────────────────┘
 //! ```
 //!
-//! A unit that is being materialized and continues with the answer of a lookup is blocked on the lookup. When the last lookup of a cycle
-//! begins to wait, none of them can be answered. One is then answered with [`Error::Cycle`]: that of a waiting thread, if there is one.
-//! Units whose symbols have addresses before they look anything up, as stubs have, are in no cycle.
+//! A unit that is being materialized and continues with the answer of a lookup is blocked on the lookup. When
+//! the last lookup of a cycle begins to wait, none of them can be answered. One is then answered with
+//! [`Error::Cycle`]: a waiting thread's, if there is one. Units whose symbols have addresses before they look
+//! anything up, such as stubs, are in no cycle.
 //!
-//! Aliases have their own lookups, which block only the waiters of the alias: they are links of cycles, and get the error only
-//! if no other link can.
+//! Aliases have their own lookups, which block only the waiters of the alias: they can be links of cycles,
+//! and get the error only if no other link can.
 //!
-//! Cost: a lookup with an owner and awaited symbols is followed once, when it begins to wait: along the lookups and units that wait
-//! below it, until its owner is found or nothing is left.
+//! Cost: a lookup with an owner and awaited symbols is followed once, when it begins to wait: along the
+//! lookups and units below it, until its owner is found or nothing is left.
 //!
-//! Not seen: cycles that an emission closes, of lookups until symbols are ready.
+//! Not detected: cycles closed by an emission, of lookups until symbols are ready.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -31,7 +32,7 @@ struct Step<P: Parts> {
     doer: Doer,
 }
 
-/// How the walk reached a lookup: the lookup before it, and the doer that waits for it.
+/// How the walk reached a lookup: the previous lookup, and the doer that waits for it.
 type Reached<P> = (QueryId<P>, Doer);
 
 impl<P: Parts> Machine<P> {
@@ -58,7 +59,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The cycle that a lookup closes, from that one on; none if it closes none.
+    /// The cycle closed by a lookup, starting there; `None` if it closes none.
     fn cycle(&mut self, start: QueryId<P>) -> Option<Vec<Step<P>>> {
         let owner = self.queries.get(start)?.owner?;
         if !self.is_awaited(owner) {
@@ -107,7 +108,7 @@ impl<P: Parts> Machine<P> {
         None
     }
 
-    /// The way to a lookup that waits for the owner of the first.
+    /// The path to a lookup that waits for the owner of the first.
     fn way((mut query, owner): Reached<P>, from: &FxHashMap<QueryId<P>, Reached<P>>) -> Vec<Step<P>> {
         let mut way = Vec::new();
         while let Some(&(before, doer)) = from.get(&query) {
@@ -119,7 +120,7 @@ impl<P: Parts> Machine<P> {
         way
     }
 
-    /// Whether a lookup waits for what a doer makes.
+    /// Whether a lookup waits for what a doer produces.
     fn is_awaited(&self, doer: Doer) -> bool {
         let unit: Option<UnitId<P>> = doer.as_unit();
         unit.is_none_or(|unit| {
@@ -128,7 +129,7 @@ impl<P: Parts> Machine<P> {
         })
     }
 
-    /// The lookups without which a doer does not continue.
+    /// The lookups without which a doer cannot continue.
     fn waits_of(&self, doer: Doer) -> &[QueryId<P>] {
         let waits = match doer.as_unit() {
             Some(unit) => self.units.get(unit).map(|unit| unit.waits.as_slice()),

@@ -1,19 +1,19 @@
-//! Into the tables: definitions, aliases, absolute symbols, replacement.
+//! Adding to the tables: definitions, aliases, absolute symbols, replacement.
 //!
-//! | there is \ new | strong | weak | replacing |
+//! | existing \ new | strong | weak | replacing |
 //! |---|---|---|---|
 //! | nothing | defined | defined | defined |
 //! | weak, never searched | the old one gives way | the new one gives way | the old one gives way |
 //! | strong, never searched | duplicate | the new one gives way | the old one gives way |
 //! | materializing, resolved, emitted | duplicate | the new one gives way | busy |
 //! | ready | duplicate | the new one gives way | the old one loses its name |
-//! | failed | duplicate | the new one gives way | the old one is forgotten |
+//! | failed | duplicate | the new one gives way | the old one is dropped |
 //!
-//! A strong definition replaces what a generator has defined.
+//! A strong definition replaces a generated one.
 //!
-//! All units of one event are defined, or none is. A unit that loses symbols is told so just before it is run or dropped,
-//! by the same owner, so being told cannot race with being run. A ready definition that loses its name lives on while
-//! ready code uses it.
+//! All units of one event are defined, or none is. A unit that loses symbols is notified just before it is
+//! run or dropped, by the same owner, so the notification cannot race with the run. A ready definition that
+//! loses its name lives on while ready code uses it.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -37,9 +37,9 @@ pub struct NewUnit<P: Parts> {
 /// The symbol of a unit's initialisers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtOpening {
-    /// The symbol.
     pub symbol: Symbol,
-    /// When they run among those of the dylib: the lowest first, those of one priority in the order of their definitions.
+    /// When they run relative to others of the dylib: the lowest first; equal priorities in the order of
+    /// definition.
     pub priority: i32,
 }
 
@@ -51,18 +51,17 @@ impl From<Symbol> for AtOpening {
 
 /// A symbol that has the address of another.
 pub struct Alias {
-    /// Its name.
     pub symbol: Symbol,
     /// Its own flags.
     pub flags: SymbolFlags,
-    /// Where the other is searched.
+    /// Where to search for the other symbol.
     pub from: Link,
-    /// The other's name.
+    /// The name of the other symbol.
     pub aliasee: Symbol,
 }
 
 impl<P: Parts> NewUnit<P> {
-    /// The symbols that it brings into the tables.
+    /// The symbols that it adds to the tables.
     fn names(&self) -> impl Iterator<Item = Symbol> {
         self.symbols.iter().map(|(symbol, _)| *symbol).chain(self.source.aliasee())
     }
@@ -78,28 +77,27 @@ impl<P: Parts> From<Alias> for NewUnit<P> {
     }
 }
 
-/// How definitions relate to what is there.
+/// How definitions relate to existing ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// It is in the way, unless it is weak or a generator has defined it.
+    /// An existing definition is a conflict, unless it is weak or generated.
     Define,
-    /// They take its place.
+    /// They replace existing ones.
     Replace,
-    /// A generator defines them, for what is missing: later definitions take their place, so these do not depend on who has looked a symbol up before.
+    /// A generator defines them, for missing symbols: later definitions replace these, so the result does not
+    /// depend on who has looked a symbol up before.
     Generate,
 }
 
 /// Defines units.
 pub struct Define<P: Parts> {
-    /// In this dylib.
     pub dylib: DylibId,
-    /// Removed with this tracker; none for the dylib's own.
+    /// The tracker with which they are removed; `None` for the dylib's own.
     pub tracker: Option<TrackerId<P>>,
-    /// The units.
     pub units: Vec<NewUnit<P>>,
-    /// What happens to what is there.
+    /// How to treat existing definitions.
     pub how: How,
-    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    /// Whether it belongs to work begun before the session was stopped, or to its end.
     pub begun: bool,
 }
 
@@ -126,13 +124,14 @@ impl<P: Parts> Event<P> for Define<P> {
     }
 }
 
-/// Gives the symbol of a ready unit back to a source, as if it had not been looked up. The ready definition is dismissed.
+/// Returns the symbol of a ready unit to a source, as if it had not been looked up. The ready definition is
+/// dismissed.
 ///
-/// A look-up finds the one or the other: there is no step in which the symbol is not defined.
+/// A look-up finds one or the other: the symbol is defined in every step.
 pub struct Renew<P: Parts> {
     /// The symbol, the only one of its unit.
     pub label: Label,
-    /// Where it is expected to lead.
+    /// The address it is expected to have.
     pub address: P::Address,
     /// The unit that defines it from then on, with the same tracker.
     pub unit: NewUnit<P>,
@@ -142,7 +141,7 @@ impl<P: Parts> Event<P> for Renew<P>
 where
     P::Address: PartialEq,
 {
-    /// The new unit is refused if the symbol leads elsewhere or its present definition is in use.
+    /// Returns the new unit if the symbol has another address or its current definition is in use.
     type Reply = Result<(), NewUnit<P>>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
@@ -163,19 +162,18 @@ where
     }
 }
 
-/// Fails a unit for a reason that may pass: lookups that wait for its symbols get the cause, and later ones find another unit. The same
-/// applies to the units that wait for it and can be made again ([`Complete::again`](super::Complete::again)), and to aliases.
+/// Fails a unit for a reason that may be temporary: lookups that wait for its symbols get the cause, and
+/// later ones find another unit. The same applies to the units that wait for it and can be made again
+/// ([`Complete::again`](super::Complete::again)), and to aliases.
 ///
-/// One step: between two, a lookup would get a cause that holds no longer.
+/// One step: between two, a lookup would get a cause that no longer holds.
 pub struct FailForNow<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// Why.
     pub cause: Cause,
     /// The source that defines its symbols from then on, with the same tracker.
     pub again: Source<P>,
-    /// Whether the cause passes, whatever it says. If not, and it is the failure of other symbols, `again` waits until one of these is removed or
-    /// replaced.
+    /// Whether the cause is temporary, whatever it states. If not, and it is the failure of other symbols,
+    /// `again` waits until one of these is removed or replaced.
     pub passes: bool,
 }
 
@@ -195,7 +193,7 @@ impl<P: Parts> Event<P> for FailForNow<P> {
 }
 
 impl<P: Parts> Machine<P> {
-    /// The tracker of the unit of a symbol in such a state, if that is its only one and unused.
+    /// The tracker of the unit of a symbol in this state, if that is its only symbol and unused.
     fn tracker_if_unused(
         &self,
         version: Version<P>,
@@ -207,7 +205,7 @@ impl<P: Parts> Machine<P> {
         (!is_used && unit.entries.len() == 1).then_some(unit.tracker)
     }
 
-    /// The tracker of what comes into a dylib: this one, or the dylib's own if there is none.
+    /// The tracker for definitions in a dylib: this one, or the dylib's own if there is none.
     pub(super) fn tracker_for(
         &mut self,
         dylib: DylibId,
@@ -224,13 +222,13 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The tracker of what is defined, if nothing speaks against it.
+    /// The tracker of the definitions, if they are allowed.
     pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
         let tracker = self.tracker_for(define.dylib, define.tracker, define.begun)?;
         self.check_links(define.units.iter().filter_map(|unit| unit.source.home()))?;
         let symbols = define.units.iter().flat_map(|unit| &unit.symbols);
         let (mut twice, mut busy) = (Vec::new(), Vec::new());
-        // Whether a definition earlier in the same event is strong.
+        // Whether an earlier definition in the same event is strong.
         let mut earlier: FxHashMap<Symbol, bool> = FxHashMap::default();
         for &(symbol, flags) in symbols {
             let label = Label { dylib: define.dylib, symbol };
@@ -267,7 +265,7 @@ impl<P: Parts> Machine<P> {
         Ok(tracker)
     }
 
-    /// Somebody holds the names of `new`.
+    /// The caller holds the names of `new`.
     pub(super) fn define(
         &mut self,
         dylib: DylibId,
@@ -282,7 +280,7 @@ impl<P: Parts> Machine<P> {
             let weak = flags.has(SymbolFlags::WEAK);
             let opening = new.initializer.filter(|opening| opening.symbol == symbol);
             let before = self.find(label);
-            // The replacement of an initialiser runs when the initialiser would have run.
+            // The replacement of an initialiser runs in the original's place.
             let place = before.zip(opening).and_then(|(before, opening)| {
                 let known = &self.dylibs.get(dylib).ok()?.initializers;
                 let is_it =
@@ -349,7 +347,7 @@ impl<P: Parts> Machine<P> {
         unit: UnitId<P>,
         state: State<P>,
     ) -> Version<P> {
-        // The caller holds it, so this does not fail.
+        // The caller holds it, so this cannot fail.
         self.names.retain(label.symbol);
         let version =
             self.entries.insert(Entry { label, flags, unit, state, named: true, users: SmallVec::new() });
@@ -362,7 +360,7 @@ impl<P: Parts> Machine<P> {
         version
     }
 
-    /// Takes a symbol that was never searched away from its unit.
+    /// Removes a symbol that was never searched from its unit.
     pub(super) fn give_way(&mut self, version: Version<P>) {
         self.observe(version, |_| Happened::Removed);
         let Some(entry) = self.entries.remove(version) else { return };
@@ -381,14 +379,14 @@ impl<P: Parts> Machine<P> {
         self.drop_if_empty(entry.unit);
     }
 
-    /// A unit that nothing can start any more is dropped.
+    /// Drops a unit that nothing can start any more.
     pub(super) fn drop_if_empty(&mut self, unit: UnitId<P>) {
         if self.units.get(unit).is_some_and(|unit| unit.entries.is_empty()) {
             self.forget_unit(unit);
         }
     }
 
-    /// Takes `unit` out of the tables, with what it owns; its entries are the caller's business.
+    /// Removes `unit` from the tables, with what it owns; the caller handles its entries.
     pub(super) fn forget_unit(&mut self, unit: UnitId<P>) -> Option<Unit<P>> {
         let mut gone = self.units.remove(unit)?;
         if let Some(tracker) = self.trackers.get_mut(gone.tracker) {
@@ -402,20 +400,20 @@ impl<P: Parts> Machine<P> {
         Some(gone)
     }
 
-    /// Drops what would have made a unit again, if there is such a source.
+    /// Drops the source that would have made a unit again, if there is one.
     pub(super) fn drop_unused(&mut self, again: Option<Source<P>>) {
         if let Some(again) = again {
             self.drop_source(again, Vec::new());
         }
     }
 
-    /// Drops a source that will not be run, behind the step, and tells it what gave way to others.
+    /// Drops a source that will not be run, after the step, and notifies it of its overridden symbols.
     pub(super) fn drop_source(&mut self, source: Source<P>, lost: Vec<Symbol>) {
         self.release(source.aliasee());
         self.drop_unheld(source, lost);
     }
 
-    /// As [`Machine::drop_source`], for one that was never in the tables.
+    /// Like [`Machine::drop_source`], for a source that was never in the tables.
     pub(super) fn drop_unheld(&mut self, source: Source<P>, lost: Vec<Symbol>) {
         match source {
             Source::Work(source) => self.effects.dropped.push((source, lost)),

@@ -1,4 +1,4 @@
-//! Reports of a materializer to the session about its unit.
+//! A materializer's reports to the session about its unit.
 //!
 //! ```text
 //!   work ──► (claim · delegate · hand back · attach)* ──► resolve ──► emit ──► done
@@ -6,7 +6,8 @@
 //!                              └────────────────── complete ───────────────► done; an error if a version it is linked to has lost its name
 //! ```
 //!
-//! Every event about a unit that was removed meanwhile is answered with [`Error::Removed`]. Emission is in `emit.rs`.
+//! Every event about a unit that was removed in the meantime is answered with [`Error::Removed`]. Emission is
+//! in `emit.rs`.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -19,9 +20,8 @@ use crate::ids::{DylibId, Label, Symbol};
 
 /// A symbol that emitted code refers to.
 pub struct Dependence<P: Parts> {
-    /// Which one.
     pub label: Label,
-    /// The version that the code was linked against; none for whichever there is.
+    /// The version that the code was linked against; `None` for the current one.
     pub version: Option<Version<P>>,
 }
 
@@ -45,11 +45,10 @@ impl<P: Parts> From<super::Found<P>> for Dependence<P> {
     }
 }
 
-/// Gives symbols of a unit their addresses.
+/// Sets the addresses of symbols of a unit.
 pub struct Resolve<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// Some of its symbols, each once.
+    /// Some of its symbols, without duplicates.
     pub addresses: Vec<(Symbol, P::Address)>,
 }
 
@@ -85,11 +84,9 @@ impl<P: Parts> Event<P> for Resolve<P> {
     }
 }
 
-/// Gives a unit up. Nothing happens when it was removed.
+/// Fails a unit. Does nothing if it was removed.
 pub struct Fail<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// Why.
     pub cause: Cause,
 }
 
@@ -101,11 +98,9 @@ impl<P: Parts> Event<P> for Fail<P> {
     }
 }
 
-/// Hands code to a unit that is being materialized; it is given back when the unit fails or is removed.
+/// Passes code to a unit that is being materialized; it is returned when the unit fails or is removed.
 pub struct Attach<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// The code.
     pub code: P::Code,
 }
 
@@ -123,12 +118,10 @@ impl<P: Parts> Event<P> for Attach<P> {
     }
 }
 
-/// Makes a unit responsible for symbols that were invented while it was materialized. Weak ones that exist already are not
-/// claimed.
+/// Makes a unit responsible for symbols introduced during its materialization. Weak ones that already exist
+/// are not claimed.
 pub struct Claim<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// The symbols.
     pub symbols: Vec<(Symbol, SymbolFlags)>,
 }
 
@@ -176,11 +169,9 @@ impl<P: Parts> Event<P> for Claim<P> {
     }
 }
 
-/// Splits symbols that have no address yet off into their own unit, with the same tracker.
+/// Splits symbols without addresses off into their own unit, with the same tracker.
 pub struct Delegate<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// The symbols.
     pub symbols: Vec<Symbol>,
 }
 
@@ -194,12 +185,10 @@ impl<P: Parts> Event<P> for Delegate<P> {
     }
 }
 
-/// Hands symbols that have no address yet back, to be materialized by another source: at once when a lookup waits for
-/// one of them, else at the next lookup.
+/// Returns symbols without addresses, to be materialized by another source: immediately if a lookup waits for
+/// one of them, otherwise on the next lookup.
 pub struct HandBack<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// The symbols.
     pub symbols: Vec<Symbol>,
     /// How they are materialized.
     pub source: P::Source,
@@ -223,14 +212,13 @@ impl<P: Parts> Event<P> for HandBack<P> {
     }
 }
 
-/// Asks whether a unit whose work was queued is to be materialized still. Gives its source back if so. One that no lookup waits
-/// for any more is made at the next lookup.
+/// Queries whether a unit whose work was queued is still to be materialized. Returns its source if so. A unit
+/// that no lookup waits for any more is made on the next lookup.
 pub struct Begin<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
     /// How it is materialized.
     pub source: P::Source,
-    /// Symbols of it that gave way to others.
+    /// Its symbols that are overridden by other definitions.
     pub lost: Vec<Symbol>,
 }
 
@@ -255,11 +243,10 @@ impl<P: Parts> Event<P> for Begin<P> {
 /// The symbols that a unit is responsible for, without addresses.
 pub struct Duty<P: Parts>(pub Vec<Found<P>>);
 
-/// Asks what a unit is responsible for, and which of it a lookup waits for.
+/// Queries what a unit is responsible for, and which of it lookups wait for.
 pub struct Requested<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// Only what a lookup waits for.
+    /// Only symbols that a lookup waits for.
     pub wanted_only: bool,
 }
 
@@ -278,7 +265,7 @@ impl<P: Parts> Read<P> for Requested<P> {
     }
 }
 
-/// Asks for the dylib of a unit, and its link order.
+/// Queries the dylib of a unit, and its link order.
 pub struct UnitHome<P: Parts>(pub UnitId<P>);
 
 impl<P: Parts> Read<P> for UnitHome<P> {
@@ -302,7 +289,7 @@ impl<P: Parts> Machine<P> {
         Ok(Label { dylib: self.materializing(unit)?.1, symbol })
     }
 
-    /// The version of `symbol` that `unit` is responsible for; the label when it is not.
+    /// The version of `symbol` that `unit` is responsible for; the label if it is not.
     fn own(&self, unit: UnitId<P>, symbol: Symbol) -> Result<Result<Version<P>, Label>, Error> {
         let label = self.label_in(unit, symbol)?;
         let version = self.find(label);

@@ -1,16 +1,19 @@
 //! Dylibs: links, generators, trackers, initialisers.
 //!
-//! **Closed dylibs.** A closed dylib leaves its name, for messages (`places.rs`). Link orders ignore its
-//! id, and drop it when something is appended to them. Nothing walks over closed dylibs.
+//! **Closed dylibs.** A closed dylib leaves its name, for messages (`places.rs`). Link orders ignore its id,
+//! and drop it when something is appended to them. Nothing walks over closed dylibs.
 //!
-//! **Links.** A new dylib's link order is itself, all symbols. Walks over link orders visit each dylib once, so cycles end.
+//! **Links.** A new dylib's link order is the dylib itself, all symbols. Walks over link orders visit each
+//! dylib once, so cycles end.
 //!
-//! **Initialisers** are symbols with side effects only, one for a unit that has any. Opening a dylib, as `dlopen` does, plans
-//! those of it and of everything that it is linked against, dependences first, each once; planning again plans only what
-//! came since (`dlupdate`). Releasing the last opening (`dlclose`) names the opened dylibs that nothing open reaches any
-//! more, dependants first; their initialisers are due again when they are deinitialised. A unit that was removed or replaced takes its
-//! record with it. One that failed keeps it, so each opening says why until then: no initialiser is passed over in silence. If it can be made again
-//! ([`Emit::again`](super::Emit::again)), each opening does so: what it needs may have been redefined.
+//! **Initialisers** are symbols with side effects only, one for each unit that has any. Opening a dylib, as
+//! `dlopen` does, plans the initialisers of it and of everything that it is linked against, dependences
+//! first, each once; planning again plans only those added since (`dlupdate`). Releasing the last opening
+//! (`dlclose`) names the opened dylibs that no open dylib reaches any more, dependants first; their
+//! initialisers are due again when they are deinitialised. A removed or replaced unit takes its record with
+//! it. A failed one keeps it, so each opening reports the failure until then: no initialiser is skipped
+//! silently. If it can be made again ([`Emit::again`](super::Emit::again)), each opening does so: its
+//! dependences may have been redefined.
 //!
 //! ```text
 //!   due ──planned──► busy ──initialized──► done ──released──► busy ──deinitialised──► due
@@ -18,13 +21,15 @@
 //!    └─────────────────────────────┘
 //! ```
 //!
-//! A busy dylib belongs to a thread. A plan ends before dylibs that another thread is busy with, so nothing is planned whose dependences have
-//! not run; the opening thread waits for that thread, with nothing planned, and plans again (`opening.rs` of the shell). `waits.rs` keeps
-//! the waits between threads: an opening that would close a cycle is refused. Dylibs that the thread itself is busy
-//! with are skipped: an initialiser may open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, even
-//! if it has no initialisers.
+//! A busy dylib belongs to a thread. A plan stops before dylibs that another thread is busy with, so nothing
+//! is planned whose dependences have not run; the opening thread waits for that thread, with nothing planned,
+//! and plans again (`opening.rs` of the shell). `waits.rs` records the waits between threads: an opening that
+//! would close a cycle is refused. Dylibs that the thread itself is busy with are skipped: an initialiser may
+//! open what is being opened. A dylib that is being deinitialised belongs to a thread as a whole, even if it
+//! has no initialisers.
 //!
-//! Cost: a plan visits every initialiser of the dylibs that it reaches; each version in an `Initialized` is searched in the list of its dylib.
+//! Cost: a plan visits every initialiser of the dylibs that it reaches; each version in an `Initialized` is
+//! searched in the list of its dylib.
 
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -70,16 +75,16 @@ impl<P: Parts> Initializer<P> {
 
 /// A new dylib, open, linked against itself.
 pub struct CreateDylib<P: Parts> {
-    /// Its name; no two open dylibs have the same.
+    /// Its name, unique among open dylibs.
     pub name: Arc<str>,
-    /// Where its ready symbols are published.
+    /// Where to publish its ready symbols.
     pub board: P::Board,
-    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    /// Whether it belongs to work begun before the session was stopped, or to its end.
     pub begun: bool,
 }
 
 impl<P: Parts> Event<P> for CreateDylib<P> {
-    /// The dylib and the tracker of its own.
+    /// The dylib and its own tracker.
     type Reply = Result<(DylibId, TrackerId<P>), Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
@@ -111,11 +116,10 @@ impl<P: Parts> Event<P> for CreateDylib<P> {
     }
 }
 
-/// A tracker of its own for things in a dylib.
+/// Makes a separate tracker for definitions in a dylib.
 pub struct CreateTracker {
-    /// The dylib.
     pub dylib: DylibId,
-    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    /// Whether it belongs to work begun before the session was stopped, or to its end.
     pub begun: bool,
 }
 
@@ -128,9 +132,9 @@ impl<P: Parts> Event<P> for CreateTracker {
     }
 }
 
-/// Sets a dylib's link order. It counts for lookups made from now on, also by units that are defined already.
+/// Sets a dylib's link order. It applies to lookups from now on, including those by units that are already
+/// defined.
 pub struct SetLinks {
-    /// The dylib.
     pub dylib: DylibId,
     /// The order.
     pub links: Vec<Link>,
@@ -146,13 +150,12 @@ impl<P: Parts> Event<P> for SetLinks {
     }
 }
 
-/// Appends to a dylib's link order what is not in it.
+/// Appends the links that are not yet in a dylib's link order.
 pub struct AddLinks {
-    /// The dylib.
     pub dylib: DylibId,
     /// The links to append.
     pub links: Vec<Link>,
-    /// The dylib that stays behind them, if it is in the order: a library that gives way to all others.
+    /// The dylib that stays after them, if it is in the order: a library that yields to all others.
     pub before: Option<DylibId>,
 }
 
@@ -176,7 +179,7 @@ impl<P: Parts> Event<P> for AddLinks {
     }
 }
 
-/// Takes a dylib out of another's link order.
+/// Removes a dylib from another's link order.
 pub struct RemoveLink {
     /// The dylib whose order changes.
     pub dylib: DylibId,
@@ -194,11 +197,11 @@ impl<P: Parts> Event<P> for RemoveLink {
     }
 }
 
-/// Asks for link orders. Closed dylibs are in none.
+/// Queries link orders. Closed dylibs are in none.
 pub enum LinkOrder {
-    /// That of one dylib.
+    /// The order of one dylib.
     Own(DylibId),
-    /// All dylibs that are reached from these, in pre-order, each once.
+    /// All dylibs reached from these, in pre-order, without duplicates.
     Reached(Vec<DylibId>),
 }
 
@@ -220,15 +223,13 @@ impl<P: Parts> Read<P> for LinkOrder {
     }
 }
 
-/// Appends a generator to those of a dylib.
+/// Appends a generator to a dylib's generators.
 pub struct AddGenerator<P: Parts> {
-    /// The dylib.
     pub dylib: DylibId,
-    /// The generator.
     pub generator: P::Generator,
-    /// With what it is removed; none for the dylib's own.
+    /// The tracker with which it is removed; `None` for the dylib's own.
     pub tracker: Option<TrackerId<P>>,
-    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    /// Whether it belongs to work begun before the session was stopped, or to its end.
     pub begun: bool,
 }
 
@@ -249,11 +250,9 @@ impl<P: Parts> Event<P> for AddGenerator<P> {
     }
 }
 
-/// Takes a generator out of its dylib. What it has defined stays.
+/// Removes a generator from its dylib. What it has defined stays.
 pub struct RemoveGenerator {
-    /// The dylib.
     pub dylib: DylibId,
-    /// The generator.
     pub generator: GeneratorId,
 }
 
@@ -270,7 +269,7 @@ impl<P: Parts> Event<P> for RemoveGenerator {
 }
 
 impl<P: Parts> Machine<P> {
-    /// The generators are asked no more; lookups that wait for their answers continue as if they were not there.
+    /// Stops using the generators; lookups that wait for their answers continue as if they did not exist.
     pub(super) fn drop_generators(&mut self, gone: impl IntoIterator<Item = Generating<P>>) {
         for Generating { id, generator, .. } in gone {
             let waiting = self.requests.iter().filter(|(_, request)| request.generator == id);
@@ -281,11 +280,10 @@ impl<P: Parts> Machine<P> {
     }
 }
 
-/// Plans the initialisers of a dylib and of all that it is linked against.
+/// Plans the initialisers of a dylib and of everything that it is linked against.
 pub struct Initializers {
-    /// The dylib.
     pub dylib: DylibId,
-    /// Whether this is an opening, to be released; otherwise only what is new is planned.
+    /// Whether this is an opening, to be released; otherwise only new ones are planned.
     pub open: bool,
     /// The thread that will run them.
     pub by: ThreadId,
@@ -295,18 +293,18 @@ pub struct Initializers {
 
 /// The next step of an opening.
 pub enum Plan<P: Parts> {
-    /// There are initialisers to be run.
+    /// There are initialisers to run.
     Run {
         /// They are looked up, until ready, and run in this order.
         run: Vec<(Label, Version<P>)>,
-        /// Whether another thread is busy with what comes next: the rest is to be planned then.
+        /// Whether another thread is busy with what comes next: the rest is planned afterwards.
         more: bool,
     },
-    /// Another thread is busy with the next initialiser or dylib. The tables record that this thread waits for it, until the next [`Initialized`] of
-    /// that thread or the next plan of this one.
+    /// Another thread is busy with the next initialiser or dylib. The tables record that this thread waits
+    /// for it, until the next [`Initialized`] of that thread or the next plan of this one.
     Wait,
-    /// As [`Plan::Wait`], but that thread waits for this one, perhaps through others. The label is that of the initialiser; `None` if that thread
-    /// deinitialises a dylib.
+    /// Like [`Plan::Wait`], but that thread waits for this one, possibly through others. The label is the
+    /// initialiser's; `None` if that thread is deinitialising a dylib.
     Never(Option<Label>),
     /// No initialiser of these dylibs is due, and no other thread is busy with one, or with a dylib.
     Done,
@@ -359,15 +357,15 @@ impl<P: Parts> Event<P> for Initializers {
     }
 }
 
-/// Planned initialisers have run, or have not; or what they have done was taken back.
+/// Planned initialisers have run, or have not; or their effects were undone.
 pub struct Initialized<P: Parts> {
-    /// Which ones.
     pub versions: Vec<Version<P>>,
-    /// Whether they have; otherwise they are due again.
+    /// Whether they have run; otherwise they are due again.
     pub done: bool,
-    /// The dylib, if it is all of it that was taken back: others may open it, if no other thread deinitialises it.
+    /// The dylib, if it was deinitialised as a whole: others may open it, if no other thread is
+    /// deinitialising it.
     pub closed: Option<DylibId>,
-    /// The thread whose plan it was.
+    /// The thread that planned it.
     pub by: ThreadId,
 }
 
@@ -381,7 +379,7 @@ impl<P: Parts> Event<P> for Initialized<P> {
             known.map(|at| dylib.closing.swap_remove(at));
         }
         for version in self.versions {
-            // One that was removed meanwhile has taken its record with it.
+            // A version removed in the meantime has taken its record with it.
             let Some(dylib) = machine.entries.get(version).map(|entry| entry.label.dylib) else { continue };
             let Ok(dylib) = machine.open(dylib) else { continue };
             if let Some(known) = dylib.initializers.iter_mut().find(|known| known.version == version) {
@@ -391,10 +389,9 @@ impl<P: Parts> Event<P> for Initialized<P> {
     }
 }
 
-/// All that a dylib reaches has been initialised. If it is held open, that is to be deinitialised one day; if its opening was taken back
-/// meanwhile, now.
+/// Everything that a dylib reaches has been initialised. If it is held open, it must be deinitialised
+/// eventually; if its opening was undone in the meantime, now.
 pub struct Opened {
-    /// The dylib.
     pub dylib: DylibId,
     /// The thread that would deinitialise.
     pub by: ThreadId,
@@ -414,24 +411,24 @@ impl<P: Parts> Event<P> for Opened {
     }
 }
 
-/// Takes one opening of a dylib back.
+/// Undoes one opening of a dylib.
 pub struct Release {
-    /// The dylib.
     pub dylib: DylibId,
-    /// The thread that will deinitialise what is named.
+    /// The thread that will deinitialise the result.
     pub by: ThreadId,
 }
 
-/// A dylib to be deinitialised, with its initialisers that have run: when that is done, they are due again ([`Initialized`]).
+/// A dylib to be deinitialised, with its initialisers that have run: afterwards they are due again
+/// ([`Initialized`]).
 pub struct Closing<P: Parts> {
-    /// The dylib.
     pub dylib: DylibId,
     /// Its initialisers.
     pub versions: Vec<Version<P>>,
 }
 
 impl<P: Parts> Event<P> for Release {
-    /// Dylibs that were opened and that nothing open reaches any more, in the order in which they are to be deinitialised.
+    /// Dylibs that were opened and that no open dylib reaches any more, in the order in which to deinitialise
+    /// them.
     type Reply = Result<Vec<Closing<P>>, Error>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
@@ -445,7 +442,7 @@ impl<P: Parts> Event<P> for Release {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Initialisers that have failed and are due are promised again, if they can be.
+    /// Failed initialisers that are due are promised again, if possible.
     fn promise_initializers_again(&mut self, dylib: DylibId) {
         let known = self.dylibs.get(dylib).into_iter().flat_map(|dylib| &dylib.initializers);
         let due = known.filter(|known| known.state == Init::Due);
@@ -461,7 +458,8 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The dylibs that `root` reaches and nothing open does, as far as they were opened or some of their initialisers have run.
+    /// The dylibs reached by `root` but by no open dylib, if they were opened or some of their initialisers
+    /// have run.
     fn unheld(&mut self, root: DylibId, by: ThreadId) -> Result<Vec<Closing<P>>, Error> {
         let held: FxHashSet<DylibId> = self.walk(self.opened.iter().copied())?.0.into_iter().collect();
         let (_, reached) = self.walk([root])?;
@@ -482,13 +480,13 @@ impl<P: Parts> Machine<P> {
         Ok(closing)
     }
 
-    /// Takes what is closed out of a link order.
+    /// Removes closed dylibs from a link order.
     fn sweep(&self, links: &mut Vec<Link>) {
         links.retain(|link| !matches!(self.dylibs.get(link.dylib), Err(Error::DylibClosed { .. })));
     }
 
-    /// The dylibs that link orders reach from `roots`, in pre-order and in post-order. Closed dylibs below the roots are skipped; a closed root is an
-    /// error.
+    /// The dylibs reached by link orders from `roots`, in pre-order and in post-order. Closed dylibs below
+    /// the roots are skipped; a closed root is an error.
     fn walk(&self, roots: impl IntoIterator<Item = DylibId>) -> Result<(Vec<DylibId>, Vec<DylibId>), Error> {
         let (mut pre, mut post) = (Vec::new(), Vec::new());
         let mut seen = FxHashSet::default();

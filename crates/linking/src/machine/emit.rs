@@ -2,8 +2,8 @@
 //!
 //! A refused emission fails the unit in the same step, so no lookup waits forever.
 //!
-//! Dependences name symbols, and may name the version that was linked against: when another version has taken its name
-//! since, the code refers to memory that may be freed, and the emission is refused.
+//! Dependences name symbols, and may name the version that was linked against: if another version has taken
+//! its name since, the code refers to memory that may be freed, and the emission is refused.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -13,22 +13,19 @@ use crate::error::{Cause, Error};
 use crate::flags::{Priority, SymbolFlags};
 use crate::ids::{Label, Symbol};
 
-/// Symbols of a unit that need the same things.
+/// Symbols of a unit with the same dependences.
 pub struct Group<P: Parts> {
-    /// The symbols.
     pub symbols: Vec<Symbol>,
-    /// Their needs.
     pub needs: Vec<Dependence<P>>,
 }
 
-/// Says that the memory of a unit is final. All its symbols at once; those in no group need nothing.
+/// Declares the memory of a unit final, for all its symbols at once; those in no group need nothing.
 pub struct Emit<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
     /// Disjoint groups of its symbols.
     pub groups: Vec<Group<P>>,
-    /// The source that makes them again, if something that they need fails, or has failed, for a reason that passes; if one of them stands for
-    /// initialisers, for any reason, at the next opening.
+    /// The source that makes them again, if a dependence fails, or has failed, for a temporary reason; if one
+    /// of them represents initialisers, for any reason, on the next opening.
     pub again: Option<Source<P>>,
 }
 
@@ -57,22 +54,20 @@ impl<P: Parts> Event<P> for Emit<P> {
     }
 }
 
-/// Hands a unit its code, gives all its symbols their addresses, and says that the memory is final; all of it in one step, or nothing
-/// if what the code was linked to is not there any more. So no code has seen an address of a unit that has to be linked again.
+/// Passes a unit its code, sets the addresses of all its symbols, and declares the memory final; all in one
+/// step, or not at all if what the code was linked to no longer exists. So no code has seen an address of a
+/// unit that has to be linked again.
 pub struct Complete<P: Parts> {
-    /// The unit.
     pub unit: UnitId<P>,
-    /// The code.
     pub code: P::Code,
-    /// Its symbols, each once.
+    /// Its symbols, without duplicates.
     pub addresses: Vec<(Symbol, P::Address)>,
-    /// The needs of each of them.
     pub needs: Vec<Dependence<P>>,
-    /// The source that makes them again, if something that they need fails for a reason that passes.
+    /// The source that makes them again, if a dependence fails for a temporary reason.
     pub again: Option<Source<P>>,
 }
 
-/// Why a unit was not completed. Here is the code, if the unit did not take it.
+/// Why a unit was not completed; with the code, if the unit did not take it.
 pub enum Incomplete<P: Parts> {
     /// A version that the code was linked to has lost its name. Nothing has changed.
     Moved(P::Code),
@@ -138,7 +133,8 @@ impl<P: Parts> Machine<P> {
         needs.into_iter().try_for_each(|need| self.check_session("dylib", need.label.dylib.session))
     }
 
-    /// The groups by versions, every symbol of the unit in exactly one; or the error, and the cause that the unit fails of.
+    /// The groups by versions, with every symbol of the unit in exactly one; or the error, and the cause with
+    /// which the unit fails.
     fn may_emit(&self, emit: &Emit<P>) -> Result<Emission<P>, (Error, Cause)> {
         let refused = |error: Error| (error.clone(), Cause::from(error));
         let (_, dylib) = self.materializing(emit.unit).map_err(refused)?;

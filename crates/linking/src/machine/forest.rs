@@ -1,4 +1,4 @@
-//! Rooted trees that are linked and cut: which root does a node hang below?
+//! Rooted trees that can be linked and cut: finds the root of a node.
 //!
 //! Every tree is cut into vertical paths, each kept in a splay tree by depth (`left` is nearer to the root); `up` is the
 //! parent in the splay tree, or, at its top, the tree-parent of the path's first node. `access` makes the path from a
@@ -23,7 +23,7 @@ pub(crate) struct Forest {
 }
 
 impl Forest {
-    /// Makes `node` known.
+    /// Grows the tables to include `node`.
     pub(crate) fn reach(&mut self, node: usize) {
         if self.spots.len() <= node {
             self.spots.resize(node + 1, Spot { up: NONE, left: NONE, right: NONE });
@@ -41,14 +41,14 @@ impl Forest {
         top as usize
     }
 
-    /// Hangs the tree with root `root` below `parent`, which is in another tree.
+    /// Attaches the tree with root `root` below `parent`, which is in another tree.
     pub(crate) fn link(&mut self, root: usize, parent: usize) {
         self.access(id(root));
         debug_assert_eq!(self.spots[root].left, NONE, "only a root is linked");
         self.spots[root].up = id(parent);
     }
 
-    /// Cuts `node`, with what hangs below it, from its parent; nothing happens to a root.
+    /// Cuts `node`, with its subtree, from its parent; does nothing for a root.
     pub(crate) fn cut(&mut self, node: usize) {
         self.access(id(node));
         let above = std::mem::replace(&mut self.spots[node].left, NONE);
@@ -57,7 +57,8 @@ impl Forest {
         }
     }
 
-    /// Cuts `child` from its parent, on which [`Forest::reach_up`] was called last but for other calls of this.
+    /// Cuts `child` from its parent, on which [`Forest::reach_up`] was the last call except for calls of
+    /// this.
     pub(crate) fn cut_child(&mut self, child: usize) {
         self.splay(id(child));
         debug_assert_eq!(self.spots[child].left, NONE, "its path begins with it");

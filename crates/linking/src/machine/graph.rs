@@ -8,35 +8,36 @@
 //!   └───────────────┘       └───────────────┘        └───────────┘
 //! ```
 //!
-//! **Invariant.** A waiting node hangs below exactly one node that is not emitted, its witness: one is enough to
-//! know that the waiting node is not ready. (ORC keeps all such leaves with every waiting node; the sum of those sets
-//! is quadratic, and their size depends on the order of emissions.)
+//! **Invariant.** A waiting node is below exactly one node that is not emitted, its witness: one is enough to
+//! show that the waiting node is not ready. (ORC keeps all such leaves with every waiting node; the total
+//! size of those sets is quadratic, and depends on the order of emissions.)
 //!
-//! **Emission** of `n` turns a root into an inner node: it settles. Settling takes an edge of `n`:
+//! **Emission** of `n` turns a root into an inner node, which must settle. Settling takes an edge of `n`:
 //!
 //! | the edge leads to | then |
 //! |---|---|
-//! | a port that is gone | its unit is ready already: drop the edge |
+//! | a port that no longer exists | its unit is already ready: drop the edge |
 //! | the node itself | drop the edge |
-//! | a node whose root is another one | it becomes the current edge; `n` is settled |
-//! | a node whose root is `n` itself | a cycle: all nodes on the way are contracted into one, with the rest of their edges |
-//! | (no edge left) | `n` is ready, with all that was contracted; nodes whose current edge leads to it settle again |
+//! | a node with another root | it becomes the current edge; `n` is settled |
+//! | a node whose root is `n` itself | a cycle: all nodes on the path are contracted into one, with the rest of their edges |
+//! | (no edge left) | `n` is ready, with all contracted nodes; nodes whose current edge leads to it settle again |
 //!
-//! **Failure** of a node goes along reversed edges; it reaches exactly the waiting nodes that transitively need it.
+//! **Failure** of a node propagates along reversed edges; it reaches exactly the waiting nodes that
+//! transitively need it.
 //!
-//! **Ports.** Edges lead to ports, one for each symbol, which belong to a node and may move to another while it is
-//! not emitted: when a responsibility is split, the right dependants follow each part.
+//! **Ports.** Edges lead to ports, one for each symbol, which belong to a node and may move to another while
+//! it is not emitted: when a responsibility is split, the right dependants follow each part.
 //!
-//! **Cost.** An edge becomes current at most once and is dropped once; a node is contracted at most once. Asking for a
-//! root, linking and cutting are logarithmic ([`super::forest`]). So all emissions together take O((nodes + edges) · log
-//! nodes) in any order, and all failures O(edges).
+//! **Cost.** An edge becomes current at most once and is dropped once; a node is contracted at most once.
+//! Finding a root, linking and cutting are logarithmic ([`super::forest`]). So all emissions together take
+//! O((nodes + edges) · log nodes) in any order, and all failures O(edges).
 
 use smallvec::{SmallVec, smallvec};
 
 use super::forest::Forest;
 use crate::ids::{Key, SessionId, Slab};
 
-/// A node: what is emitted at once.
+/// A node: symbols emitted together.
 pub(crate) type Node<E> = Key<NodeData<E>>;
 /// The target of edges.
 pub(crate) type Port<E> = Key<PortData<E>>;
@@ -49,16 +50,16 @@ pub(crate) struct NodeData<E> {
 enum State<E> {
     Unemitted,
     Waiting(Waiting<E>),
-    /// Contracted; the node named, or the one that it is inside of, has the data.
+    /// Contracted; the named node, or the one that contains it, has the data.
     Inside(Node<E>),
 }
 
 /// One emitted node, or several that were contracted.
 struct Waiting<E> {
     members: SmallVec<[Node<E>; 1]>,
-    /// Edges not looked at yet.
+    /// Edges not examined yet.
     edges: SmallVec<[Port<E>; 1]>,
-    /// None while the node settles.
+    /// `None` while the node settles.
     current: Option<Port<E>>,
     /// The member that is the root of the members' tree in the forest.
     head: Node<E>,
@@ -67,17 +68,17 @@ struct Waiting<E> {
 pub(crate) struct PortData<E> {
     node: Node<E>,
     entry: E,
-    /// Waiting nodes with an edge to this port; some may be gone.
+    /// Waiting nodes with an edge to this port; some may no longer exist.
     dependants: SmallVec<[Node<E>; 1]>,
 }
 
-/// A node that failed: what its ports stand for, and the place in the list of what made it fail.
+/// A failed node: the entries of its ports, and the index in the list of the node that made it fail.
 pub(crate) struct Failed<E> {
     pub(crate) entries: Vec<E>,
     pub(crate) because: Option<usize>,
 }
 
-/// See the file's header. `E` is what a port stands for.
+/// See the file's header. `E` is the entry of a port.
 pub(crate) struct Graph<E> {
     nodes: Slab<NodeData<E>>,
     ports: Slab<PortData<E>>,
@@ -108,7 +109,7 @@ impl<E: Copy> Graph<E> {
         port
     }
 
-    /// Hands `ports` of `from` to `to`; neither is emitted.
+    /// Moves `ports` from `from` to `to`; neither is emitted.
     pub(crate) fn hand_over(&mut self, ports: &[Port<E>], from: Node<E>, to: Node<E>) {
         let moved: rustc_hash::FxHashSet<Port<E>> = ports.iter().copied().collect();
         if let Some(data) = self.nodes.get_mut(from) {
@@ -132,7 +133,7 @@ impl<E: Copy> Graph<E> {
         }
     }
 
-    /// Forgets ports of `node`, which is not emitted: nothing depends on them.
+    /// Removes ports of `node`, which is not emitted and has no dependants through them.
     pub(crate) fn forget(&mut self, ports: &[Port<E>], node: Node<E>) {
         if let Some(data) = self.nodes.get_mut(node) {
             data.ports.retain(|port| !ports.contains(port));
@@ -149,7 +150,7 @@ impl<E: Copy> Graph<E> {
             .is_some_and(|data| data.dependants.iter().any(|dependant| self.nodes.contains(*dependant)))
     }
 
-    /// What stands for the waiting nodes with an edge to `port`.
+    /// The entries of the waiting nodes with an edge to `port`.
     pub(crate) fn dependants(&self, port: Port<E>) -> impl Iterator<Item = E> + '_ {
         let nodes = self.ports.get(port).into_iter().flat_map(|data| &data.dependants);
         let ports = nodes.filter_map(|&node| self.nodes.get(node)).flat_map(|data| &data.ports);
@@ -161,7 +162,7 @@ impl<E: Copy> Graph<E> {
         self.ports.get(port).map(|data| data.node)
     }
 
-    /// The entries that `port` waits for: those of a node that is not emitted, possibly its own.
+    /// The entries that `port` waits for: the entries of a node that is not emitted, possibly its own.
     pub(crate) fn witness(&mut self, port: Port<E>) -> Vec<E> {
         let Some(node) = self.ports.get(port).map(|data| data.node) else { return Vec::new() };
         let root = self.forest.root(node.index());
@@ -171,7 +172,7 @@ impl<E: Copy> Graph<E> {
             .unwrap_or_default()
     }
 
-    /// Emits `node`, which needs `needs`; what becomes ready by it is appended to `ready`.
+    /// Emits `node`, which needs `needs`; appends what becomes ready to `ready`.
     pub(crate) fn emit(&mut self, node: Node<E>, needs: SmallVec<[Port<E>; 1]>, ready: &mut Vec<E>) {
         for &port in &needs {
             if let Some(data) = self.ports.get_mut(port) {
@@ -211,7 +212,7 @@ impl<E: Copy> Graph<E> {
                 }
                 return;
             }
-            // Every node on the way from the target to `here` has a current edge: only roots have none.
+            // Every node on the path from the target to `here` has a current edge: only roots have none.
             let mut at = outer;
             while at != here {
                 let Some((_, waiting)) = self.waiting(at) else { break };
@@ -225,7 +226,7 @@ impl<E: Copy> Graph<E> {
         }
     }
 
-    /// Makes one of two waiting nodes of both, with head `head`; says which.
+    /// Contracts two waiting nodes into one of them, with head `head`; returns which.
     fn contract(&mut self, a: Node<E>, b: Node<E>, head: Node<E>) -> Node<E> {
         let size =
             |graph: &mut Self, node| graph.waiting(node).map_or(0, |(_, w)| w.members.len() + w.edges.len());
@@ -242,7 +243,7 @@ impl<E: Copy> Graph<E> {
         large
     }
 
-    /// All that was contracted into `node` is ready.
+    /// Makes everything contracted into `node` ready.
     fn ready(&mut self, node: Node<E>, more: &mut Vec<Node<E>>, ready: &mut Vec<E>) {
         let members = self.waiting(node).map(|(_, w)| std::mem::take(&mut w.members)).unwrap_or_default();
         for &member in &members {
@@ -271,7 +272,8 @@ impl<E: Copy> Graph<E> {
         }
     }
 
-    /// Removes `nodes` and every waiting node that transitively needs one of them. Causes come before what they cause.
+    /// Removes `nodes` and every waiting node that transitively needs one of them. Causes come before their
+    /// effects.
     pub(crate) fn fail(&mut self, nodes: &[Node<E>]) -> Vec<Failed<E>> {
         let mut queue: Vec<(Node<E>, Option<usize>)> = nodes.iter().map(|node| (*node, None)).collect();
         let mut reached: rustc_hash::FxHashSet<Node<E>> = nodes.iter().copied().collect();
@@ -291,8 +293,8 @@ impl<E: Copy> Graph<E> {
             failed.push(Failed { entries, because });
             at += 1;
         }
-        // A contracted node is reached with all its members, and what hangs below a reached node needs it: so nothing that
-        // stays refers to what goes.
+        // A contracted node is reached with all its members, and everything below a reached node needs it: so
+        // no remaining node refers to a removed one.
         for &(node, _) in &queue {
             if self.nodes.contains(node) {
                 self.forest.cut(node.index());
@@ -319,7 +321,7 @@ impl<E: Copy> Graph<E> {
         outer
     }
 
-    /// The node that `node` was contracted into, with its data, when it is waiting.
+    /// The node that `node` was contracted into, with its data, if it is waiting.
     fn waiting(&mut self, node: Node<E>) -> Option<(Node<E>, &mut Waiting<E>)> {
         let outer = self.outer(node);
         match &mut self.nodes.get_mut(outer)?.state {
@@ -353,7 +355,7 @@ impl<E: Copy> Graph<E> {
         Ok(())
     }
 
-    /// Nodes that are not ready.
+    /// The number of nodes that are not ready.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }

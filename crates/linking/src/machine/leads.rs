@@ -1,9 +1,9 @@
-//! Where names lead, without a look-up.
+//! Where names lead, without a lookup.
 
 use super::{Dependence, Machine, Parts, Read, State};
 use crate::ids::Label;
 
-/// Where a label leads now, if it is the version that is meant.
+/// The address that a label leads to now, if it is the given version.
 pub struct Leads<P: Parts>(pub Dependence<P>);
 
 impl<P: Parts> Read<P> for Leads<P> {
@@ -20,7 +20,7 @@ impl<P: Parts> Read<P> for Leads<P> {
     }
 }
 
-/// Whether a label leads anywhere, ready or not.
+/// Whether a label has a definition, ready or not.
 pub struct IsDefined(pub Label);
 
 impl<P: Parts> Read<P> for IsDefined {

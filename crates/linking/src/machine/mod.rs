@@ -24,8 +24,8 @@
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
 //!
-//! After the session is stopped, an event that adds work is accepted only if it is *begun*: if it belongs to work that began
-//! before the stop, or to the end itself. The creator of the event sets this.
+//! After the session is stopped, an event that adds work is accepted only if it is *begun*: if it belongs to
+//! work that began before the stop, or to the end itself. The creator of the event sets this.
 //!
 //! | file | contents |
 //! |---|---|
@@ -35,13 +35,13 @@
 //! | `settle` | starting units, readiness, failure |
 //! | `remove` | removal |
 //! | `observe` | events for an observer |
-//! | `leads`, `contents` | where names lead; what a dylib has |
+//! | `leads`, `contents` | where names lead; the contents of a dylib |
 //! | `dylibs`, `places` | links, generators, initialisers; the table of dylibs |
 //! | `intake` | checks of names and identifiers from outside |
 //! | `undertaking` | work that the end of the session waits for |
 //! | `graph`, `forest` | the graph of waiting units |
 //! | `waits`, `cycles` | cycles of waiting threads; cycles of waiting units |
-//! | `callers` | units that a call under limits would end, and others wait for |
+//! | `callers` | units that a call under limits would abandon while others wait |
 //! | `check` | invariants |
 
 mod callers;
@@ -115,7 +115,7 @@ pub trait Parts: Sized + 'static {
 
 /// A version of a symbol.
 pub type Version<P> = Key<Entry<P>>;
-/// A unit: definitions that are materialized, and removed, as one.
+/// A unit: definitions that are materialized, and removed, as a whole.
 pub type UnitId<P> = Key<Unit<P>>;
 /// A resource tracker.
 pub type TrackerId<P> = Key<Tracker<P>>;
@@ -131,7 +131,6 @@ pub struct GeneratorId(pub(crate) u64);
 pub struct Found<P: Parts> {
     /// The symbol and its dylib.
     pub label: Label,
-    /// Its flags.
     pub flags: SymbolFlags,
     /// Its address; `None` if the lookup was for flags only.
     pub address: Option<P::Address>,
@@ -182,7 +181,6 @@ pub struct Work<P: Parts> {
 pub struct Ask<P: Parts> {
     /// To be answered by [`Generated`].
     pub request: RequestId<P>,
-    /// The generator.
     pub generator: P::Generator,
     /// The dylib to define symbols in.
     pub dylib: DylibId,
@@ -190,14 +188,13 @@ pub struct Ask<P: Parts> {
     pub tracker: TrackerId<P>,
     /// The missing symbols.
     pub symbols: Vec<Symbol>,
-    /// The kind of the lookup.
     pub kind: LookupKind,
     /// How urgent it is.
     pub priority: Priority,
 }
 
-/// The work after a step, in this order. The first list mirrors the tables, so it is applied before the next step, under the
-/// same lock.
+/// The work after a step, in this order. The first list mirrors the tables, so it is applied before the next
+/// step, under the same lock.
 pub struct Effects<P: Parts> {
     /// Ready symbols to publish (an address) or to retract (`None`).
     pub publish: Vec<(P::Board, Symbol, Option<P::Address>)>,
@@ -222,16 +219,16 @@ pub struct Effects<P: Parts> {
     pub unheard: Vec<Arc<Failure>>,
     /// Events for an observer.
     pub observed: Vec<Observed>,
-    /// Values of the embedder that the tables held: to be dropped.
+    /// Embedder values that the tables held, to be dropped.
     pub garbage: Vec<Garbage<P>>,
     /// Whether threads that wait inside tasks may need more units than before, so dispatchers must check their queues
     /// again.
     pub waits_changed: bool,
-    /// Names that the tables do not hold any more: dropped last, because the lists above need their texts.
+    /// Names that the tables no longer hold: dropped last, because the lists above need their texts.
     pub released: Released,
 }
 
-/// A value of the embedder whose destructor must not run inside a step.
+/// An embedder value whose destructor must not run inside a step.
 pub enum Garbage<P: Parts> {
     /// A removed generator.
     Generator(P::Generator),
@@ -339,25 +336,25 @@ enum Phase<P: Parts> {
         lost: Vec<Symbol>,
     },
     Materializing(Node<Version<P>>),
-    /// Emitted or failed, as the states of the entries say; there is no responsibility any more.
+    /// Emitted or failed, according to the states of the entries; it has no responsibility any more.
     Done,
 }
 
-/// Definitions that are materialized, and removed, as one.
+/// Definitions that are materialized, and removed, as a whole.
 pub struct Unit<P: Parts> {
     dylib: DylibId,
     tracker: TrackerId<P>,
     entries: SmallVec<[Version<P>; 1]>,
     phase: Phase<P>,
     codes: Vec<P::Code>,
-    /// The source for another attempt. Used if the unit fails before it is ready, for a reason that may pass; kept after a failure if
-    /// the unit stands for initialisers, or failed because of another unit.
+    /// The source for another attempt. Used if the unit fails before it is ready, for a temporary reason;
+    /// kept after a failure if the unit represents initialisers, or failed because of another unit.
     again: Option<Source<P>>,
     /// The versions that it depends on since its emission.
     uses: SmallVec<[Version<P>; 1]>,
-    /// Whether it is an alias: its address is that of another symbol.
+    /// Whether it is an alias: it has the address of another symbol.
     is_alias: bool,
-    /// Whether a generator has defined it: other definitions take its place.
+    /// Whether a generator has defined it: other definitions replace it.
     is_generated: bool,
     /// The aliasee whose address an alias waits for.
     alias_of: Option<Version<P>>,
@@ -377,14 +374,14 @@ pub struct Tracker<P: Parts> {
 struct Generating<P: Parts> {
     id: GeneratorId,
     generator: P::Generator,
-    /// With what it is removed; what it defines is so, too.
+    /// The tracker with which it, and what it defines, is removed.
     tracker: TrackerId<P>,
 }
 
 struct Dylib<P: Parts> {
     name: Arc<str>,
     board: P::Board,
-    /// Its place in the order of creation.
+    /// Its number in the order of creation.
     serial: u64,
     symbols: FxHashMap<Symbol, Version<P>>,
     links: Vec<Link>,
@@ -408,7 +405,7 @@ enum Purpose<P: Parts> {
 pub struct Query<P: Parts> {
     order: Vec<Link>,
     wants: Vec<Want>,
-    /// Whether a wanted symbol had been released when the lookup was made.
+    /// Whether a requested symbol had been released when the lookup was made.
     is_stale: bool,
     kind: LookupKind,
     until: Until,
@@ -418,14 +415,14 @@ pub struct Query<P: Parts> {
     asked: FxHashSet<(GeneratorId, Symbol)>,
     /// Requests without an answer yet.
     asking: FxHashSet<RequestId<P>>,
-    /// The number of symbols that have not reached the wanted state.
+    /// The number of symbols that have not reached the requested state.
     outstanding: usize,
     /// The symbols, when all are matched.
     versions: SmallVec<[Version<P>; 1]>,
     found: Vec<Option<Found<P>>>,
     /// The work that is blocked on the answer, if known.
     owner: Option<Doer>,
-    /// The call under limits that the answer is for, if it is for that alone; 0 if not.
+    /// The call under limits that the answer belongs to, if it is for that alone; otherwise 0.
     caller: u64,
 }
 
@@ -444,7 +441,7 @@ pub struct Request<P: Parts> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intake {
     All,
-    /// Those that belong to work that began before the session was stopped, or to its end.
+    /// Those belonging to work that began before the session was stopped, or to its end.
     Begun,
     Nothing,
 }
@@ -490,7 +487,7 @@ pub struct Machine<P: Parts> {
     todo: VecDeque<Todo<P>>,
     effects: Effects<P>,
     is_observed: bool,
-    /// How many events were recorded.
+    /// The number of events recorded.
     observed: u64,
 }
 
@@ -556,7 +553,7 @@ impl<P: Parts> Machine<P> {
         read.read(self)
     }
 
-    /// The number that identifiers of this session carry.
+    /// The number carried by identifiers of this session.
     #[must_use]
     pub fn id(&self) -> SessionId {
         self.session
@@ -586,7 +583,7 @@ impl<P: Parts> Machine<P> {
         labels.into_iter().map(|label| self.name(label)).collect()
     }
 
-    /// The names of versions for messages: inner symbols have the names of the outer ones.
+    /// The names of versions for messages: inner symbols use the names of the outer ones.
     fn names_of_versions(&self, versions: &[Version<P>]) -> Vec<Name> {
         let name = |version: &Version<P>| {
             let entry = self.entries.get(*version)?;

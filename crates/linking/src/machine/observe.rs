@@ -1,12 +1,13 @@
-//! What happens to symbols, for an observer.
+//! Records events of symbols, for an observer.
 //!
 //! ```text
 //!   Defined ──► Started ──► Resolved ──► Emitted, with what it waits for ──► Ready ──► Removed
 //!                  └───────────┴────────────────┴──► Failed
 //! ```
 //!
-//! A symbol that is made again after a failure is started again. Nothing is recorded while nobody observes. The events of a step are numbered in its order under the lock and delivered after
-//! it, so an observer that hears of two steps from two threads can sort by the numbers.
+//! A symbol that is made again after a failure is started again. Nothing is recorded without an observer. The
+//! events of a step are numbered in order under the lock and delivered after it, so an observer that receives
+//! two steps from two threads can sort by the numbers.
 
 use std::sync::Arc;
 
@@ -22,9 +23,8 @@ pub struct Observed {
     pub number: u64,
     /// The symbol.
     pub name: Name,
-    /// Whether it is a part of the symbol, such as the body of a function, that this concerns.
+    /// Whether it concerns only a part of the symbol, such as the body of a function.
     pub is_part: bool,
-    /// What has happened.
     pub happened: Happened,
 }
 
@@ -47,11 +47,11 @@ pub enum Happened {
     Ready,
     /// It could not be made.
     Failed(Arc<Failure>),
-    /// Its name does not lead to this definition any more: it was removed, replaced or overridden.
+    /// Its name no longer leads to this definition: it was removed, replaced or overridden.
     Removed,
 }
 
-/// Records events from now on, or no more.
+/// Starts or stops recording events.
 pub struct Observe(pub bool);
 
 impl<P: Parts> Event<P> for Observe {
@@ -63,7 +63,7 @@ impl<P: Parts> Event<P> for Observe {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Records an event, if somebody observes.
+    /// Records an event, if there is an observer.
     pub(super) fn observe(&mut self, version: Version<P>, happened: impl FnOnce(&Machine<P>) -> Happened) {
         if !self.is_observed {
             return;
@@ -76,7 +76,7 @@ impl<P: Parts> Machine<P> {
         self.effects.observed.extend(name.map(event));
     }
 
-    /// The symbols for which an emitted one waits.
+    /// The symbols that an emitted one waits for.
     pub(super) fn waits_for(&self, needs: &[Version<P>]) -> Happened {
         let is_waited_for = |version: &Version<P>| {
             self.entries.get(*version).is_some_and(|entry| entry.state.waiting().is_some())

@@ -1,11 +1,12 @@
-//! The table of dylibs, with places that are reused.
+//! The table of dylibs, whose slots are reused.
 //!
 //! ```text
-//!   DylibId = (place, generation, session) ──► Open(dylib) ── close ──► Closed(name) ── 64 others closed ──► the next generation
+//!   DylibId = (slot, generation, session) ──► Open(dylib) ── close ──► Closed(name) ── 64 others closed ──► the next generation
 //! ```
 //!
-//! An id that outlives its dylib leads to a closed one, even when another dylib has the place; an id of another session leads nowhere. The names of the
-//! dylibs that were closed last are kept for messages. Cost: one indexed load and two comparisons.
+//! An id that outlives its dylib refers to a closed one, even after another dylib has taken the slot; an id
+//! of another session refers to nothing. The names of the most recently closed dylibs are kept for messages.
+//! Cost: one indexed load and two comparisons.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,17 +27,18 @@ enum Tenant<P: Parts> {
     Closed(Arc<str>),
 }
 
-/// The dylibs of a session, by place.
+/// The dylibs of a session, by slot.
 pub(super) struct Dylibs<P: Parts> {
     session: SessionId,
     places: Vec<Place<P>>,
-    /// Places of closed dylibs, the one that was closed last at the end.
+    /// Slots of closed dylibs, most recently closed last.
     free: VecDeque<u32>,
-    /// How many there ever were.
+    /// The number of dylibs ever made.
     made: u64,
 }
 
-/// Places stay empty until so many more are: messages about the dylibs that were closed last have their names.
+/// A slot stays empty until this many more are: messages about the most recently closed dylibs can use their
+/// names.
 const REMEMBERED: usize = 64;
 
 impl<P: Parts> Dylibs<P> {
@@ -44,7 +46,7 @@ impl<P: Parts> Dylibs<P> {
         Dylibs { session, places: Vec::new(), free: VecDeque::new(), made: 0 }
     }
 
-    /// A place for a dylib, which `make` makes for its id and its place in the order of all.
+    /// A slot for a dylib, which `make` makes from its id and its serial number.
     pub(super) fn insert(
         &mut self,
         make: impl FnOnce(DylibId, u64) -> Box<Dylib<P>>,
@@ -63,19 +65,19 @@ impl<P: Parts> Dylibs<P> {
         Ok(id)
     }
 
-    /// Why there is no open dylib of this id.
+    /// Why there is no open dylib with this id.
     fn refusal(&self, id: DylibId) -> Error {
         if id.session != self.session {
             return Error::OtherSession { what: "dylib", of: id.session, here: self.session };
         }
         match self.name(id) {
             Some(name) => Error::DylibClosed { dylib: Arc::clone(name) },
-            // Its place has another one by now.
+            // By now its slot belongs to another one.
             None => Error::DylibClosed { dylib: "?".into() },
         }
     }
 
-    /// The dylib, when it is open.
+    /// The dylib, if it is open.
     pub(super) fn get(&self, id: DylibId) -> Result<&Dylib<P>, Error> {
         match self.places.get(id.index as usize) {
             Some(Place { generation, tenant: Tenant::Open(dylib) })
@@ -87,7 +89,7 @@ impl<P: Parts> Dylibs<P> {
         }
     }
 
-    /// The dylib, when it is open.
+    /// The dylib, if it is open.
     pub(super) fn get_mut(&mut self, id: DylibId) -> Result<&mut Dylib<P>, Error> {
         self.get(id)?;
         match self.places.get_mut(id.index as usize) {
@@ -96,7 +98,7 @@ impl<P: Parts> Dylibs<P> {
         }
     }
 
-    /// The name of a dylib, open or closed not long ago.
+    /// The name of an open or recently closed dylib.
     pub(super) fn name(&self, id: DylibId) -> Option<&Arc<str>> {
         let place = self.places.get(id.index as usize)?;
         let is_it = (place.generation, self.session) == (id.generation, id.session);
@@ -116,12 +118,12 @@ impl<P: Parts> Dylibs<P> {
         known.filter(move |known| known.is_busy(by)).map(|known| known.version)
     }
 
-    /// Closes the dylib, if it is open, and gives it away.
+    /// Closes the dylib, if it is open, and returns it.
     pub(super) fn close(&mut self, id: DylibId) -> Option<Box<Dylib<P>>> {
         let closed = Tenant::Closed(Arc::clone(&self.get(id).ok()?.name));
         let place = self.places.get_mut(id.index as usize)?;
         let Tenant::Open(dylib) = std::mem::replace(&mut place.tenant, closed) else { return None };
-        // A place whose generations are used up stays empty.
+        // A slot whose generations are exhausted stays empty.
         if place.generation < u32::MAX {
             self.free.push_back(id.index);
         }

@@ -1,18 +1,19 @@
 //! Removal of trackers, names, dylibs and the session from the tables.
 //!
-//! Removed symbols lose their names at once. Those that are not ready yet fail, with everything that waits for them; ready code
-//! that others use is treated by policy:
+//! Removed symbols lose their names immediately. Those that are not ready yet fail, with everything that
+//! waits for them; ready code that others use is treated by policy:
 //!
 //! | policy | ready code that uses what is removed |
 //! |---|---|
-//! | deny | the removal does not take place; the error names the users |
-//! | cascade | is removed too, with its own users, transitively |
-//! | tombstone | stays, and is listed in the effects: the host makes references to the removed code trap. Aliases go, too |
-//! | keep | stays, and what it uses stays with it until nothing that has a name reaches it |
+//! | deny | the removal is refused; the error names the users |
+//! | cascade | is also removed, with its own users, transitively |
+//! | tombstone | stays, and is listed in the effects: the host makes references to the removed code trap. Aliases are removed as well |
+//! | keep | stays, and what it uses stays with it until nothing with a name reaches it |
 //!
 //!
-//! Cost: the entries removed and their users, and for each removed name the initialisers of its dylib. Closing visits all trackers of the session, and
-//! for each generator all requests. Keeping checks for each removed unit whether a named unit still reaches it: the size of the kept group each time.
+//! Cost: the removed entries and their users, and for each removed name the initialisers of its dylib.
+//! Closing visits all trackers of the session, and for each generator all requests. Keeping checks for each
+//! removed unit whether a named unit still reaches it: the size of the kept group each time.
 
 use std::collections::BTreeSet;
 
@@ -32,13 +33,14 @@ use crate::ids::{DylibId, Label, Symbol};
 pub enum Dependants {
     /// Nothing is removed.
     Deny,
-    /// It is removed too.
+    /// It is also removed.
     Cascade,
-    /// It stays, and the removed code goes: a call of it raises an error. The host leads the references there
-    /// ([`Host::mark_removed`](crate::Host::mark_removed)), and learns whose they are ([`Host::orphaned`](crate::Host::orphaned)). They lead there
-    /// permanently: only code that is linked later finds a later definition under a removed name.
+    /// It stays, and the removed code is retired: a call of it raises an error. The host redirects the
+    /// references to it ([`Host::mark_removed`](crate::Host::mark_removed)), and is informed of their owners
+    /// ([`Host::orphaned`](crate::Host::orphaned)). The redirection is permanent: only code that is linked
+    /// later finds a later definition under a removed name.
     Tombstone,
-    /// It stays, and what it uses with it.
+    /// It stays, as does what it uses.
     Keep,
 }
 
@@ -66,9 +68,9 @@ impl<P: Parts> Event<P> for RemoveTracker<P> {
 
 /// Moves what a tracker tracks to another of the same dylib, and removes the tracker.
 pub struct Transfer<P: Parts> {
-    /// The tracker that goes. Nothing happens when it is the other one too.
+    /// The tracker to remove. Does nothing if it is also the target.
     pub from: TrackerId<P>,
-    /// The tracker that takes over; none for the dylib's own.
+    /// The tracker that takes over; `None` for the dylib's own.
     pub to: Option<TrackerId<P>>,
 }
 
@@ -95,10 +97,9 @@ impl<P: Parts> Event<P> for Transfer<P> {
     }
 }
 
-/// Takes names out of a dylib; all of them or none. Symbols that were never searched give way; ready code goes when its
-/// last name is gone and nothing uses it.
+/// Removes names from a dylib; all of them or none. Symbols that were never searched give way; ready code is
+/// retired when its last name is gone and nothing uses it.
 pub struct RemoveSymbols {
-    /// The dylib.
     pub dylib: DylibId,
     /// The names.
     pub symbols: Vec<Symbol>,
@@ -139,7 +140,7 @@ impl<P: Parts> Event<P> for RemoveSymbols {
 
 /// Removes everything from dylibs, and closes them or leaves them open.
 pub struct Close {
-    /// The dylibs; those that are closed already are passed over.
+    /// The dylibs; closed ones are skipped.
     pub dylibs: Vec<DylibId>,
     /// The policy for users elsewhere.
     pub dependants: Dependants,
@@ -179,14 +180,14 @@ impl<P: Parts> Event<P> for Close {
     }
 }
 
-/// The session takes no more definitions, lookups, dylibs or trackers.
+/// Makes the session refuse further definitions, lookups, dylibs and trackers.
 pub struct Stop {
-    /// Also none that belong to what was begun.
+    /// Including those that belong to begun work.
     pub entirely: bool,
 }
 
 impl<P: Parts> Event<P> for Stop {
-    /// Whether this is news.
+    /// Whether this is a change.
     type Reply = bool;
 
     fn apply(self, machine: &mut Machine<P>) -> bool {
@@ -199,8 +200,8 @@ impl<P: Parts> Event<P> for Stop {
     }
 }
 
-/// Asks for open dylibs, the youngest first, and whether they are to be deinitialised: they were opened, or some of their initialisers
-/// have run.
+/// Queries the open dylibs, youngest first, and whether they must be deinitialised: they were opened, or some
+/// of their initialisers have run.
 pub struct Remaining;
 
 impl<P: Parts> Read<P> for Remaining {
@@ -219,7 +220,7 @@ impl<P: Parts> Read<P> for Remaining {
 }
 
 impl<P: Parts> Machine<P> {
-    /// The tracker is gone; what is kept alive moves to the dylib's own, which stays.
+    /// Removes the tracker; what is kept alive moves to the dylib's own, which stays.
     fn retire_tracker(&mut self, tracker: TrackerId<P>, dylib: DylibId) {
         let Ok(default) = self.dylibs.get(dylib).map(|dylib| dylib.default_tracker) else { return };
         if tracker != default {
@@ -255,7 +256,7 @@ impl<P: Parts> Machine<P> {
         generators.filter(|known| known.tracker == from).for_each(|known| known.tracker = to);
     }
 
-    /// Live units other than those of `removed` that use ready symbols of `units`, each with one such symbol.
+    /// Live units other than `removed` that use ready symbols of `units`, each with one such symbol.
     fn outside_users(
         &self,
         units: impl IntoIterator<Item = UnitId<P>>,
@@ -277,8 +278,8 @@ impl<P: Parts> Machine<P> {
         users
     }
 
-    /// Adds what has the address of something in `units`: it has no code that could raise an error, and an address of what is gone is that of
-    /// something else one day.
+    /// Adds everything with the address of something in `units`: it has no code that could raise an error,
+    /// and a freed address will eventually belong to something else.
     fn add_aliases(&self, units: &mut BTreeSet<UnitId<P>>) {
         let mut fresh: Vec<UnitId<P>> = units.iter().copied().collect();
         while !fresh.is_empty() {
@@ -345,7 +346,7 @@ impl<P: Parts> Machine<P> {
         Ok(())
     }
 
-    /// Collects the units of those of `uses` that have lost their names, when this event has been applied: their last user may be gone.
+    /// Collects the units of nameless versions among `uses` after this event: their last user may be gone.
     pub(super) fn collect_nameless(&mut self, uses: impl IntoIterator<Item = Version<P>>) {
         let entries = uses.into_iter().filter_map(|version| self.entries.get(version));
         let units = entries.filter(|entry| !entry.named).map(|entry| Todo::Collect(entry.unit));
@@ -371,12 +372,12 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// A symbol to name the unit by.
+    /// A symbol that names the unit.
     fn label_of(&self, unit: UnitId<P>) -> Option<Label> {
         self.units.get(unit)?.entries.iter().find_map(|version| Some(self.entries.get(*version)?.label))
     }
 
-    /// Takes the name of `version`, and its unit if that was the last reason for it to be there.
+    /// Removes the name of `version`, and its unit if nothing else keeps it.
     pub(super) fn lose_name(&mut self, version: Version<P>) {
         self.unname(version);
         if let Some(unit) = self.entries.get(version).map(|entry| entry.unit) {
@@ -437,7 +438,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Takes `unit` and its entries out of the tables; says what it used.
+    /// Removes `unit` and its entries from the tables; returns what it used.
     fn dismiss(&mut self, unit: UnitId<P>) -> SmallVec<[Version<P>; 1]> {
         let Some(gone) = self.forget_unit(unit) else { return SmallVec::new() };
         for version in gone.entries {
@@ -451,7 +452,8 @@ impl<P: Parts> Machine<P> {
         gone.uses
     }
 
-    /// Whether `user` is there and was emitted with a dependence on `version`. Lists of users may hold units that failed.
+    /// Whether `user` exists and was emitted with a dependence on `version`. Lists of users may hold failed
+    /// units.
     pub(super) fn is_user(&self, user: UnitId<P>, version: Version<P>) -> bool {
         self.units.get(user).is_some_and(|user| user.uses.binary_search(&version).is_ok())
     }

@@ -1,8 +1,9 @@
 //! Lookups: from names to definitions.
 //!
-//! A search is one pass over the tables, made again whenever a generator has answered: names are matched, dylib by dylib
-//! in the order of the lookup, and only when every name is matched or abandoned are definitions started and waited for, in the same step.
-//! So nothing can vanish between matching and waiting, and a lookup that fails has started nothing.
+//! A search is one pass over the tables, repeated whenever a generator has answered: names are matched, dylib
+//! by dylib in the order of the lookup, and only when every name is matched or abandoned are definitions
+//! started and waited for, in the same step. So nothing can vanish between matching and waiting, and a failed
+//! lookup has started nothing.
 //!
 //! ```text
 //!            ┌── unmatched, a generator not asked yet ──► ask, wait ◄─┐
@@ -11,10 +12,12 @@
 //!            └── all matched ──► begin: start units, wait for each symbol ──► answered
 //! ```
 //!
-//! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer. Names that a generator
-//! did not have are not remembered: the next lookup asks again. Cost: names × dylibs, times generators asked.
+//! Two lookups that miss the same name in the same dylib ask its generator once, and get the same answer.
+//! Names that a generator does not have are not cached: the next lookup asks again. Cost: names × dylibs,
+//! times generators asked.
 //!
-//! A dylib that is closed is as if it were not in the order. Where all of them are, there is nowhere to look, and the lookup says so.
+//! A closed dylib is treated as absent from the order. If all of them are closed, there is nowhere to search,
+//! and the lookup reports that.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -30,30 +33,31 @@ use crate::ids::{DylibId, Label, Symbol};
 
 /// Looks symbols up; the answer is an effect of this step or of a later one.
 pub struct Lookup<P: Parts> {
-    /// Where; the first dylib that has a symbol wins.
+    /// The search order; the first dylib that has a symbol wins.
     pub order: Vec<Link>,
-    /// What; duplicates are merged.
+    /// The requested symbols; duplicates are merged.
     pub wants: Vec<Want>,
     /// The origin of the lookup.
     pub kind: LookupKind,
-    /// How far the symbols must have come.
+    /// The state that the symbols must reach.
     pub until: Until,
     /// How urgent it is.
     pub priority: Priority,
-    /// Whom the answer goes to.
+    /// The receiver of the answer.
     pub ticket: P::Ticket,
-    /// The doer that waits for the answer, if the session knows it.
+    /// The doer that waits for the answer, if it is known.
     pub owner: Option<Doer>,
-    /// The thread that may continue in the answer, if the doer is not known.
+    /// The doers that may continue with the answer, if the waiting doer is not known.
     pub perhaps: SmallVec<[Doer; 2]>,
-    /// The call under limits that the answer is for; 0 if there is none, or it may be for others, too.
+    /// The call under limits that the answer belongs to; 0 if there is none, or it may serve others as well.
     pub caller: u64,
-    /// Whether it belongs to what was begun before the session was stopped, or to its end. So does what has an owner.
+    /// Whether it belongs to work begun before the session was stopped, or to its end. A lookup with an owner
+    /// always does.
     pub begun: bool,
 }
 
 impl<P: Parts> Lookup<P> {
-    /// A static look-up of normal priority, for anybody.
+    /// A static lookup of normal priority, for any caller.
     pub fn new(order: Vec<Link>, wants: Vec<Want>, until: Until, ticket: P::Ticket) -> Lookup<P> {
         let (kind, priority, perhaps) = (LookupKind::Static, Priority::Normal, SmallVec::new());
         Lookup { order, wants, kind, until, priority, ticket, owner: None, perhaps, caller: 0, begun: false }
@@ -87,7 +91,7 @@ impl<P: Parts> Event<P> for Lookup<P> {
     }
 }
 
-/// Forgets a lookup. Nothing happens when it has been answered.
+/// Cancels a lookup. Does nothing if it has been answered.
 pub struct Cancel<P: Parts>(pub QueryId<P>);
 
 impl<P: Parts> Event<P> for Cancel<P> {
@@ -105,9 +109,8 @@ impl<P: Parts> Event<P> for Cancel<P> {
 
 /// A generator has answered: what it could define is defined.
 pub struct Generated<P: Parts> {
-    /// Which question.
     pub request: RequestId<P>,
-    /// Whether it worked. An error is the answer of every lookup that waits for this.
+    /// Whether it succeeded. An error is the answer of every lookup that waits for this.
     pub result: Result<(), Error>,
 }
 
@@ -122,7 +125,8 @@ impl<P: Parts> Event<P> for Generated<P> {
     }
 }
 
-/// The wait of a symbol: for symbols of a unit that is not emitted, or for nothing when it is ready, failed or not begun.
+/// Queries what a symbol waits for: symbols of a unit that is not emitted, or nothing if it is ready, failed
+/// or not begun.
 pub struct WaitsFor(pub Label);
 
 impl<P: Parts> Event<P> for WaitsFor {
@@ -155,7 +159,7 @@ impl<P: Parts> Machine<P> {
         purpose: Purpose<P>,
     ) -> QueryId<P> {
         let mut wants = merged(wants);
-        // Counted or not: each is let go of when the lookup is over.
+        // Counted or not: each is released when the lookup is over.
         let is_stale = self.hold(wants.iter().map(|want| want.symbol)).is_err();
         if is_stale {
             wants.clear();
@@ -181,7 +185,7 @@ impl<P: Parts> Machine<P> {
         query
     }
 
-    /// Answers `query`, which is then gone.
+    /// Answers `query`, which is then removed.
     pub(super) fn answer(&mut self, query: QueryId<P>, result: Result<(), Error>) {
         let Some(query) = self.queries.remove(query) else { return };
         self.release(query.wants.iter().map(|want| want.symbol));
@@ -221,7 +225,7 @@ impl<P: Parts> Machine<P> {
                 Err(error) => return Err(error),
             };
             is_open = true;
-            // A hidden symbol is neither found here nor asked for here; the next dylib may have it.
+            // A hidden symbol is neither found nor requested here; the next dylib may have it.
             let mut absent = Vec::new();
             left.retain(|&index| {
                 if !is_here(&query.wants[index]) {
@@ -233,7 +237,7 @@ impl<P: Parts> Machine<P> {
                 };
                 let exported =
                     self.entries.get(version).is_some_and(|entry| entry.flags.has(SymbolFlags::EXPORTED));
-                // Who says where to look has seen it there.
+                // A `Want` with an explicit dylib has already been seen there.
                 let seen = link.sees == Sees::All || exported || query.wants[index].at.is_some();
                 if seen {
                     versions[index] = Some(version);
@@ -279,7 +283,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Asks `generator` for those of `symbols` that it has not been asked for, and waits for all of them.
+    /// Asks `generator` for the `symbols` that it has not been asked for yet, and waits for all of them.
     fn ask(&mut self, id: QueryId<P>, generator: GeneratorId, dylib: DylibId, symbols: Vec<Symbol>) {
         let Some(query) = self.queries.get_mut(id) else { return };
         let (kind, priority) = (query.kind, query.priority);
@@ -300,7 +304,7 @@ impl<P: Parts> Machine<P> {
             self.new_lookups.extend(query.owner.map(|_| id));
             return;
         }
-        // Lookups that want them may be cancelled before the answer comes.
+        // Lookups that request them may be cancelled before the answer comes.
         for &symbol in &fresh {
             self.names.retain(symbol);
         }
@@ -352,7 +356,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Starts what must be started and waits for what is not there yet.
+    /// Starts what must be started and waits for what is not ready yet.
     fn begin_waits(&mut self, id: QueryId<P>, versions: &[Option<Version<P>>]) {
         let Some(query) = self.queries.get(id) else { return };
         let (until, priority) = (query.until, query.priority);
@@ -411,8 +415,8 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Notes that the alias `unit` waits for `aliasee`, unless the aliasee waits for the alias. Cost: the length of the
-    /// chain of aliases that wait already.
+    /// Records that the alias `unit` waits for `aliasee`, unless the aliasee waits for the alias. Cost: the
+    /// length of the chain of waiting aliases.
     fn wait_as_alias(&mut self, unit: UnitId<P>, aliasee: Version<P>) -> Result<(), Error> {
         let mut at = Some(aliasee);
         while let Some(version) = at {
@@ -445,7 +449,7 @@ impl<P: Parts> Machine<P> {
                 if let Some(address) = found.first().and_then(|found| found.address) {
                     self.resolve_entry(version, address);
                 }
-                // The aliasee may be gone by now, or waiting itself: both are what emission looks into.
+                // By now the aliasee may no longer exist, or be waiting itself: emission handles both.
                 self.emit_alias(unit, version, aliasee.into_iter().collect());
             }
         }

@@ -1,7 +1,7 @@
 //! Starting units, and their results: addresses, readiness, failure.
 //!
 //! Only this file advances a symbol's [`State`]. Each advance wakes the lookups that wait for the new state;
-//! a lookup is answered when its last symbol has reached the wanted state, or at once when one fails.
+//! a lookup is answered when its last symbol has reached the requested state, or immediately when one fails.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl<P: Parts> Machine<P> {
     /// Starts the unit of `version`, unless it has started.
     pub(super) fn start(&mut self, version: Version<P>, priority: Priority) {
         let Some(entry) = self.entries.get(version) else { return };
-        // A unit starts with all its symbols, so the symbol says it, and the unit need not be looked at.
+        // A unit starts with all its symbols, so the symbol's state suffices, without the unit's.
         let State::NeverSearched = entry.state else { return };
         let unit_id = entry.unit;
         let Some(unit) = self.units.get_mut(unit_id) else { return };
@@ -45,13 +45,13 @@ impl<P: Parts> Machine<P> {
             Source::Alias(from, aliasee) => {
                 let flags = self.entries.get(version).map(|entry| entry.flags).unwrap_or_default();
                 self.begin(unit_id);
-                // A passing failure of the other symbol is not a permanent one of the alias.
+                // A temporary failure of the other symbol is not a permanent one of the alias.
                 let again = Some(Source::Alias(from, aliasee));
                 if let Some(unit) = self.units.get_mut(unit_id) {
                     unit.again = again;
                     unit.is_alias = true;
                 }
-                // A symbol without address is waited for to the end: there is no address to be had earlier.
+                // A symbol without address has no address, so wait until it is ready.
                 let (need, until) = if flags.has(SymbolFlags::SIDE_EFFECTS_ONLY) {
                     (Need::Weak, Until::Ready)
                 } else {
@@ -64,7 +64,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// All symbols of `unit` are being materialized from now on.
+    /// Marks all symbols of `unit` as being materialized.
     pub(super) fn begin(&mut self, unit: UnitId<P>) {
         let node = self.graph.node();
         let Some(unit) = self.units.get_mut(unit) else { return };
@@ -122,7 +122,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// One symbol of `query` has come far enough.
+    /// One symbol of `query` has reached the requested state.
     pub(super) fn arrived(&mut self, query: super::QueryId<P>, index: usize, found: Option<Found<P>>) {
         let Some(data) = self.queries.get_mut(query) else { return };
         if let Some(place) = data.found.get_mut(index) {
@@ -156,13 +156,13 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The unit, which is being materialized, fails: all that is left of it, and all that waits for that.
+    /// Fails a unit that is being materialized: its remaining symbols, and everything that waits for them.
     pub(super) fn fail_unit(&mut self, unit: UnitId<P>, cause: Cause) {
         let passes = cause.passes();
         self.fail_perhaps_for_now(unit, cause, passes);
     }
 
-    /// As [`Machine::fail_unit`]; if the cause `passes`, what can be made again is promised again.
+    /// Like [`Machine::fail_unit`]; if the cause `passes`, whatever can be made again is promised again.
     pub(super) fn fail_perhaps_for_now(&mut self, unit: UnitId<P>, cause: Cause, passes: bool) {
         if let Some(data) = self.units.get_mut(unit)
             && let Phase::Materializing(node) = data.phase
@@ -172,14 +172,14 @@ impl<P: Parts> Machine<P> {
             self.fail_entries(failed, &cause, passes);
         }
         self.effects.garbage.push(Garbage::Cause(cause));
-        // Nothing was left of it when all its symbols had been delegated: its code goes nevertheless.
+        // A unit whose symbols have all been delegated has none left: its code is dropped nevertheless.
         self.drop_if_empty(unit);
     }
 
-    /// The failures that the graph reports; the first ones by `cause`, the others because of one before them.
+    /// The failures reported by the graph; the first ones by `cause`, the others because of an earlier one.
     pub(super) fn fail_entries(&mut self, failed: Vec<Failed<Version<P>>>, cause: &Cause, passes: bool) {
         let mut failures: Vec<Arc<Failure>> = Vec::with_capacity(failed.len());
-        // With each unit, the one because of which it failed.
+        // With each unit, the one that made it fail.
         let mut units: Vec<(UnitId<P>, Option<UnitId<P>>)> = Vec::new();
         let root = self.failed_unit(cause);
         let mut failed_units: Vec<Option<UnitId<P>>> = Vec::with_capacity(failed.len());
@@ -194,7 +194,7 @@ impl<P: Parts> Machine<P> {
             let mut names = self.names_of_versions(&entries);
             names.sort();
             names.dedup();
-            // A unit that fails with a part of itself is no separate link in the chain.
+            // A unit that fails with a part of itself is not a separate link in the chain.
             let failure = match cause {
                 Cause::Needs(part) if part.symbols() == names => part,
                 cause => Failure::new(names, cause, passes),
@@ -225,7 +225,7 @@ impl<P: Parts> Machine<P> {
             }
             self.after_failure(unit);
         }
-        // Behind that: none of them uses another any more.
+        // After that none of them uses another any more.
         for (unit, again, reason) in all_again {
             match reason {
                 Some(reason) if !passes => self.strand(unit, again, reason),
@@ -234,7 +234,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The unit whose failure `cause` is, if it is there and has failed of that still.
+    /// The unit whose failure `cause` is, if it exists and its failure is still that one.
     fn failed_unit(&self, cause: &Cause) -> Option<UnitId<P>> {
         let Cause::Needs(failure) = cause else { return None };
         let found = failure.symbols().iter().find_map(|name| {
@@ -270,8 +270,9 @@ impl<P: Parts> Machine<P> {
         })
     }
 
-    /// Gives the symbols of a failed unit back to a source, as if they had never been looked up, if the cause `passes` and all of them have
-    /// failed. One that stands for initialisers keeps its source otherwise, for the next opening.
+    /// Returns the symbols of a failed unit to a source, as if they had never been looked up, if the cause
+    /// `passes` and all of them have failed. Otherwise a unit that represents initialisers keeps its source
+    /// for the next opening.
     pub(super) fn promise_again(&mut self, unit: UnitId<P>, again: Source<P>, passes: bool) {
         let initializer = self.initializer_of(unit);
         let is_failed = |entry: &Entry<P>| entry.named && matches!(entry.state, State::Failed(_));
@@ -304,8 +305,8 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// A unit of which nothing works any more gives its code back and uses nothing; its symbols stay, to say why, and so does the
-    /// record of its initialisers.
+    /// A unit without any working symbol returns its code and uses nothing; its symbols stay, to report the
+    /// failure, as does the record of its initialisers.
     fn after_failure(&mut self, unit: UnitId<P>) {
         let Some(data) = self.units.get_mut(unit) else { return };
         let entries = &self.entries;

@@ -1,11 +1,13 @@
-//! Undertakings of threads: openings and closings of dylibs, and other work to finish before the session ends.
+//! Undertakings of threads: openings and closings of dylibs, and other work to finish before the session
+//! ends.
 //!
 //! ```text
 //!   thread:  undertake ── refused, if the session was stopped ──► (lookups, definitions: begun) ──► finish
-//!   end:     stop ──► is something under way, that does not wait for this thread? ──► wait, ask again
+//!   end:     stop ──► is anything under way that does not wait for this thread? ──► wait, ask again
 //! ```
 //!
-//! Undertaking and stopping are steps: an undertaking is refused, or waited for. Nested undertakings are counted.
+//! Undertaking and stopping are steps: an undertaking is refused, or waited for. Nested undertakings are
+//! counted.
 
 use std::thread::ThreadId;
 
@@ -15,9 +17,8 @@ use crate::error::Error;
 
 /// A thread undertakes something.
 pub struct Undertake {
-    /// The thread.
     pub by: ThreadId,
-    /// Whether it belongs to what was begun before the session was stopped, or to its end.
+    /// Whether it belongs to work begun before the session was stopped, or to its end.
     pub begun: bool,
 }
 
@@ -33,9 +34,8 @@ impl<P: Parts> Event<P> for Undertake {
     }
 }
 
-/// A thread has finished what it undertook last.
+/// A thread has finished its last undertaking.
 pub struct Finish {
-    /// The thread.
     pub by: ThreadId,
 }
 
@@ -52,7 +52,8 @@ impl<P: Parts> Event<P> for Finish {
     }
 }
 
-/// Asks whether other threads have undertaken something for the end of which this one may wait: they do not wait for this one.
+/// Queries whether other threads have undertakings that do not wait for this thread, so that it may wait for
+/// their end.
 pub struct IsUnderWay {
     /// The thread that asks.
     pub by: ThreadId,

@@ -1,30 +1,33 @@
 //! Waits that could never end: which doers wait for which lookups.
 //!
-//! A *doer* is an actor in the tables: a unit that is being materialized, a generator with a request, or a thread that opens or closes
-//! dylibs. A thread inside tasks works for their doers, and when it waits for a lookup, none of them continues until
-//! the lookup is answered. The waits of a lookup are known in turn:
+//! A *doer* is an actor in the tables: a unit being materialized, a generator with a request, or a thread
+//! that opens or closes dylibs. A thread inside tasks works for their doers, and when it waits for a lookup,
+//! none of them continues until the lookup is answered. The waits of a lookup are known in turn:
 //!
 //! ```text
-//!   thread ── in the middle of tasks of ──► doers ── each waits for ──► lookups (of its own, or of its thread)
+//!   thread ── inside tasks of ──► doers ── each waits for ──► lookups (of its own, or of its thread)
 //!                                            ▲ ▲ └─ opens what another thread opens: that ─┐   │ not there yet
 //!                                            │ └───────────────────────────────────────────┘   │
 //!                                            └── made by ── symbols ◄──────────────────────────┘
-//!                                                              └─ emitted: a unit below which theirs hangs
+//!                                                              └─ emitted: the unit that theirs is below
 //! ```
 //!
-//! A thread whose lookup needs a doer of the thread's own tasks waits for itself, through any other threads and tasks: its lookup
-//! is answered with [`Error::Cycle`]. The cycle is found when the thread begins to wait, or when a step of another thread closes it. An
-//! opening that would wait for another thread's, and so for itself, is refused.
+//! A thread whose lookup needs a doer of the thread's own tasks waits for itself, through any other threads
+//! and tasks: its lookup is answered with [`Error::Cycle`]. The cycle is found when the thread begins to
+//! wait, or when a step of another thread closes it. An opening that would wait for another thread's, and so
+//! for itself, is refused.
 //!
-//! The same relation says which tasks a waiting thread may run on top of its own: those that do not wait for the tasks below. There,
-//! lookups for a continuation count as well, of a doer's own work ([`Session::lookup_then`](crate::Session::lookup_then)) or of a
-//! responsibility that does not await them yet: the doer may continue in the answer, but need not, so they make no cycle.
+//! The same relation determines which tasks a waiting thread may run on top of its own: those that do not
+//! wait for the tasks below. There, lookups for a continuation count as well, of a doer's own work
+//! ([`Session::lookup_then`](crate::Session::lookup_then)) or of a responsibility that does not await them
+//! yet: the doer may continue in the answer, but need not, so they make no cycle.
 //!
 //! Cost: nothing while no thread waits inside a task; then one walk over its waits, and one for each step that adds waits.
 //!
-//! Not seen here: cycles in which no thread waits, only lookups with continuations (`cycles.rs`). Not seen at all: a responsibility that a
-//! task passed on or split off counts as the task's for as long as it runs, or not at all. Where all threads
-//! that could end such a wait are known to wait themselves, dispatchers run any task.
+//! Not detected here: cycles in which no thread waits, only lookups with continuations (`cycles.rs`). Not
+//! detected at all: a responsibility that a task passed on or split off counts as the task's for as long as
+//! it runs, or not at all. If all threads that could end such a wait are known to wait themselves,
+//! dispatchers run any task.
 
 use std::thread::ThreadId;
 
@@ -66,7 +69,7 @@ impl Doer {
         Doer(Work::Thread(thread))
     }
 
-    /// The unit that is made, if it is one.
+    /// The unit being made, if it is one.
     pub(super) fn as_unit<P: Parts>(self) -> Option<UnitId<P>> {
         match self.0 {
             Work::Unit(key) => Some(Key::from_parts(key)),
@@ -74,7 +77,7 @@ impl Doer {
         }
     }
 
-    /// The question that is answered, if it is one.
+    /// The request being answered, if it is one.
     pub(super) fn as_request<P: Parts>(self) -> Option<RequestId<P>> {
         match self.0 {
             Work::Request(key) => Some(Key::from_parts(key)),
@@ -83,14 +86,14 @@ impl Doer {
     }
 }
 
-/// How sure it is that a doer continues only when a lookup is answered.
+/// How certain it is that a doer continues only when a lookup is answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Certainty {
     Known,
     Perhaps,
 }
 
-/// The object of a thread's wait.
+/// What a thread waits for.
 pub(super) enum On<P: Parts> {
     Lookup(QueryId<P>),
     /// A dylib that another thread is opening or closing.
@@ -113,14 +116,14 @@ impl<P: Parts> On<P> {
 
 /// A thread that waits.
 pub(super) struct Blocked<P: Parts> {
-    /// Which one, if it waits for another.
+    /// The thread, if it waits for another.
     by: Option<ThreadId>,
     /// Its work.
     doers: SmallVec<[Doer; 2]>,
     pub(super) on: On<P>,
 }
 
-/// A thread is about to wait for a lookup, in the middle of what these do.
+/// A thread is about to wait for a lookup, while working for these doers.
 pub struct Block<P: Parts> {
     /// The work of the thread.
     pub doers: SmallVec<[Doer; 2]>,
@@ -142,7 +145,7 @@ impl<P: Parts> Event<P> for Block<P> {
     }
 }
 
-/// A doer does not continue without the answer of a lookup from now on.
+/// From now on a doer does not continue without the answer of a lookup.
 pub struct Await<P: Parts> {
     /// The doer that awaits it.
     pub doer: Doer,
@@ -162,7 +165,7 @@ impl<P: Parts> Event<P> for Await<P> {
     }
 }
 
-/// A thread does not wait for the lookup any more.
+/// A thread no longer waits for the lookup.
 pub struct Unblock<P: Parts>(pub QueryId<P>);
 
 impl<P: Parts> Event<P> for Unblock<P> {
@@ -173,7 +176,7 @@ impl<P: Parts> Event<P> for Unblock<P> {
     }
 }
 
-/// The doers that a lookup waits for, through whatever lookups and units.
+/// The doers that a lookup waits for, through any lookups and units.
 pub struct NeededBy<P: Parts>(pub QueryId<P>);
 
 impl<P: Parts> Event<P> for NeededBy<P> {
@@ -185,7 +188,7 @@ impl<P: Parts> Event<P> for NeededBy<P> {
 }
 
 impl<P: Parts> Machine<P> {
-    /// Notes that a doer continues only when a lookup is answered, or that it may be so.
+    /// Records that a doer continues only when a lookup is answered, or possibly does.
     pub(super) fn note(&mut self, doer: Doer, query: QueryId<P>, certainty: Certainty) {
         let queries = &self.queries;
         let noted = match doer.0 {
@@ -206,7 +209,7 @@ impl<P: Parts> Machine<P> {
         self.has_new_waits = true;
     }
 
-    /// A thread, in the middle of what these do, waits for what another one is in the middle of; unless that waits for one of these.
+    /// A thread that works for these doers waits for the work of another, unless that waits for one of these.
     pub(super) fn park(&mut self, by: ThreadId, doers: SmallVec<[Doer; 2]>, other: ThreadId) -> bool {
         let needed = self.needed_by(On::Thread(other), Certainty::Known);
         if needed.contains(&Doer::thread(by)) || doers.iter().any(|doer| needed.contains(doer)) {
@@ -217,17 +220,17 @@ impl<P: Parts> Machine<P> {
         true
     }
 
-    /// A thread does not wait for another any more.
+    /// A thread no longer waits for another.
     pub(super) fn unpark(&mut self, by: ThreadId) {
         self.blocked.retain(|blocked| blocked.by != Some(by));
     }
 
-    /// Threads do not wait for this one any more.
+    /// No thread waits for this one any more.
     pub(super) fn unpark_behind(&mut self, other: ThreadId) {
         self.blocked.retain(|blocked| !matches!(blocked.on, On::Thread(on) if on == other));
     }
 
-    /// Whom a thread needs that waits for this, by links that are known, or by all.
+    /// The doers needed by a thread that waits for this, by known links, or by all.
     pub(super) fn needed_by(&mut self, start: On<P>, by: Certainty) -> FxHashSet<Doer> {
         let mut needed = FxHashSet::default();
         let mut seen: FxHashSet<Version<P>> = FxHashSet::default();
@@ -294,10 +297,11 @@ impl<P: Parts> Machine<P> {
         self.effects.waits_changed = true;
         self.blocked
             .retain(|blocked| !matches!(blocked.on, On::Lookup(query) if !self.queries.contains(query)));
-        // An answer breaks the cycles through it: those that are looked at later are free of them. The last one is told
-        // first: it may lie on top of others that cannot continue before it does.
+        // An answer breaks the cycles through it, so those examined later are free of them. The last one is
+        // answered first: it may be on top of others that cannot continue before it does.
         for at in (0..self.blocked.len()).rev() {
-            // A waiter for another thread was told on entry, or continues when the lookup of another one is answered.
+            // A waiter for another thread was refused on entry, or continues when the lookup of another one
+            // is answered.
             let Some(&Blocked { on: On::Lookup(query), .. }) = self.blocked.get(at) else { continue };
             let needed = self.needed_by(On::Lookup(query), Certainty::Known);
             let doers = self.blocked.get(at).into_iter().flat_map(|blocked| &blocked.doers);
@@ -327,7 +331,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Whom a lookup is for, as far as that is known.
+    /// Records the owner of a lookup, as far as it is known.
     pub(super) fn owner_waits(&mut self, query: QueryId<P>, owner: Option<Doer>) {
         let alias = match self.queries.get(query).map(|query| &query.purpose) {
             Some(Purpose::Alias(unit)) => Some(Doer::unit(*unit)),

@@ -1,4 +1,5 @@
-//! Limits of calls: a call that ends fails nobody else, and what only it waited for is begun again by the next lookup.
+//! Limits of calls: an ended call fails no other, and what only it waited for is begun again by the next
+//! lookup.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ thread_local! {
     static ENDED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A host whose calls under limits are numbers of the thread.
+/// A host whose calls under limits are numbers stored per thread.
 struct Calls;
 
 impl Host<Words> for Calls {

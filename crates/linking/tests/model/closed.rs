@@ -32,7 +32,7 @@ fn a_closed_dylib_is_as_if_it_were_in_no_order() {
     let mut closed = Vec::new();
     main.close(|dylib| closed.push(dylib)).expect("open");
     assert_eq!(closed, [main.id(), behind.id()]);
-    // There is nowhere to look.
+    // There is nowhere to search.
     for wants in [required([here]), weak([here])] {
         let looked = session.lookup(vec![gone.all()], wants, Until::Ready).wait();
         assert!(matches!(looked, Err(Error::DylibClosed { .. })), "{looked:?}");
@@ -69,7 +69,7 @@ fn a_lookup_continues_without_the_generator_of_a_closed_dylib() {
     session.check().expect("invariants");
 }
 
-/// A dylib, and one that exports again what its names let through.
+/// A dylib, and one that re-exports the symbols that pass its filter.
 fn exporting() -> (Session<Words>, Dylib<Words>, Dylib<Words>) {
     let (session, main) = in_place();
     let source = session.create_dylib("source").expect("a dylib");
@@ -106,13 +106,13 @@ fn a_reexport_is_a_user_of_the_closed_dylib() {
         let refused = session.close_dylibs(&[&source], Dependants::Deny);
         assert!(matches!(refused, Err(Error::InUse { .. })), "{refused:?}");
         session.close_dylibs(&[&source], dependants).expect("closed");
-        // A tombstone closes ways to code, and the address of an alias is no way that can be closed.
+        // A tombstone redirects references to code, but an alias' address cannot be redirected.
         let left =
             if dependants == Dependants::Keep { Ok(1) } else { Err("not found: `f` of `main`".into()) };
         assert_eq!(found(&main), left, "{dependants:?}");
         session.check().expect("invariants");
     }
-    // It was found there, and has not been looked up since.
+    // It was found there, but has not been looked up since.
     let (session, main, source) = exporting();
     let f = session.intern("f");
     source.define(made(&[(f, E, 1)])).expect("defined");
@@ -127,7 +127,7 @@ fn a_reexport_is_a_user_of_the_closed_dylib() {
     session.check().expect("invariants");
 }
 
-/// Parts of which those that belong to dylibs are counted.
+/// Parts that count those belonging to dylibs.
 struct Counted;
 
 impl Parts for Counted {

@@ -1,4 +1,4 @@
-//! Threads that wait in the middle of tasks: a cycle is an error on every executor, and what is no cycle does not become
+//! Threads that wait inside tasks: a cycle is an error on every executor, and anything else does not become
 //! one by the order in which tasks run on top of each other.
 
 use std::collections::VecDeque;
@@ -32,7 +32,8 @@ fn dispatchers() -> Vec<(String, Arc<dyn Dispatcher>)> {
     all
 }
 
-/// A unit whose task waits for `needs`, one after the other, and does without what it cannot have because of a cycle.
+/// A unit whose task waits for `needs` in order, and does without those that it cannot have because of a
+/// cycle.
 fn waits(
     main: &Dylib<Words>,
     symbol: Symbol,
@@ -88,7 +89,7 @@ fn tasks_that_wait_for_each_other_in_no_cycle_are_not_told_of_one() {
     for (name, dispatcher) in dispatchers() {
         let (session, main) = with(dispatcher);
         let cycles = Arc::default();
-        // Each waits for some of those behind it; those in front may come on top.
+        // Each waits for some of the later ones; earlier ones may run on top.
         let all: Vec<Symbol> = (0..12).map(|n| session.intern(&n.to_string())).collect();
         for (n, &symbol) in all.iter().enumerate() {
             let needs = all[n + 1..].iter().copied().step_by(n % 3 + 1).collect();
@@ -144,7 +145,7 @@ fn a_cycle_that_others_close_ends_the_wait() {
     }
 }
 
-/// The session does not know that the answer of a lookup with a continuation ends a wait.
+/// The session cannot see that the answer of a lookup with a continuation ends a wait.
 #[test]
 fn a_duty_that_a_continuation_fulfils_ends_a_wait() {
     for (name, dispatcher) in dispatchers() {
@@ -277,7 +278,7 @@ fn a_waker_may_wait_for_a_unit_that_the_same_step_has_begun() {
         assert!(found.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         session.dispatcher().drain();
         let duty: Responsibility<Words> = kept.lock().expect("duty").take().expect("begun");
-        // `x` is ready with that, and `b` begins.
+        // That makes `x` ready, and `b` begins.
         let needs = brolga_linking::Group { symbols: vec![y], needs: vec![main.label(b).into()] };
         duty.resolve([(x, 1), (y, 2)]).expect("resolved").emit_groups(vec![needs]).expect("emitted");
         assert_eq!(*woken.2.lock().expect("answer"), Some(true));

@@ -1,5 +1,6 @@
-//! Dispatchers and threads: tasks run and drain (T01, T02), materialization on other threads (C39, C40), one worker that never
-//! hangs, an executor that dies, futures, code that outlives its removal under a pin, and a storm of everything at once.
+//! Dispatchers and threads: tasks run and drain (T01, T02), materialization on other threads (C39, C40), one
+//! worker that never hangs, an executor that terminates, futures, code that outlives its removal under a pin,
+//! and a storm of everything at once.
 
 use std::future::Future;
 use std::pin::pin;
@@ -46,7 +47,7 @@ fn t01_t02_tasks_run_once_and_drain() {
 
 #[test]
 fn a_pool_of_any_size_has_as_many_threads_as_it_may() {
-    /// Panics when it is dropped, which is when the task has panicked with it.
+    /// Panics when it is dropped, which is after the task has panicked with it.
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -134,13 +135,13 @@ fn c39_c40_tasks_that_wait_for_tasks_never_hang() {
 
 #[test]
 fn a_task_does_not_run_on_top_of_what_it_waits_for() {
-    // `x` waits for `y`, which waits in the queue behind a task that waits for `x`.
+    // `x` waits for `y`, which is queued after a task that waits for `x`.
     let (session, main) = with(Arc::new(Pool::new(1)));
     let [x, y, z] = ["x", "y", "z"].map(|name| session.intern(name));
     let waits = |symbol: Symbol, other: Symbol, started: Option<Symbol>| {
         let main = main.clone();
         unit([(symbol, E)], move |duty: Responsibility<Words>| {
-            // Queued first, so that a thread that looks for work finds it first.
+            // Queued first, so that a thread looking for work finds it first.
             let other_lookup = started.map(|started| main.lookup([started]));
             duty.lookup([other], Until::Ready).expect("in force").wait().expect("ready");
             duty.resolve([(symbol, 1)]).expect("resolved").emit([]).expect("emitted");
@@ -316,7 +317,8 @@ fn a_user_destructor_may_use_the_session() {
     assert_eq!(count(&dropped), 2);
 }
 
-/// Threads define, look up, replace and remove the same names; every answer is right for the name, everything is freed.
+/// Threads define, look up, replace and remove the same names; every answer matches the name, everything is
+/// freed.
 #[test]
 fn a_storm_of_everything() {
     const THREADS: u64 = 4;
@@ -339,7 +341,8 @@ fn a_storm_of_everything() {
                             let need = main.label(need).into();
                             let code = unit([(symbol, E)], move |duty: Responsibility<Words>| {
                                 made_codes.fetch_add(1, Ordering::SeqCst);
-                                // It may be removed at any moment, and what it needs may not be there: then it fails.
+                                // It may be removed at any moment, and its dependences may be missing: then
+                                // it fails.
                                 drop(duty.attach(Owned(freed)));
                                 let resolved = duty.resolve([(symbol, index as u64 + 1)]);
                                 let _ = resolved.and_then(|resolved| resolved.emit([need]));
@@ -391,7 +394,7 @@ fn a_producer_is_held_back_by_the_limit() {
     for queued in 1..=500 {
         let counter = Arc::clone(&ran);
         pool.dispatch(Task::new(Priority::Normal, move || {
-            // The only worker is busy: it is the producer that runs them.
+            // The only worker is busy, so the producer runs them.
             counter.fetch_add(1, Ordering::SeqCst);
         }));
         assert!(queued - count(&ran) <= 8);
@@ -401,7 +404,7 @@ fn a_producer_is_held_back_by_the_limit() {
     assert_eq!(count(&ran), 500);
 }
 
-/// So many tokens.
+/// A limited number of tokens.
 struct Jar(Arc<AtomicUsize>);
 
 struct FromJar(Arc<AtomicUsize>);
@@ -419,7 +422,7 @@ impl Tokens for Jar {
     }
 }
 
-/// As many threads work at a time as there are tokens, and one more; all tokens come back.
+/// The number of working threads is at most the number of tokens plus one; all tokens are returned.
 #[test]
 fn threads_take_tokens_and_give_them_back() {
     for tokens in [0, 2] {

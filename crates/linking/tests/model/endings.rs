@@ -1,4 +1,5 @@
-//! Work under way when a session ends or a dylib is opened: it is finished first, refused, or told that it waits for itself.
+//! Work under way when a session ends or a dylib is opened: it is finished first, refused, or reported to
+//! wait for itself.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -11,22 +12,22 @@ use brolga_linking::{
     SymbolFlags, Unit, Until, absolute, required, unit,
 };
 
-/// Longer than anything here takes: what has no answer by then never gets one.
+/// Longer than anything here takes: an answer not there by then will never come.
 const NEVER: Duration = Duration::from_secs(20);
 
-/// The result of `work`, which must come to an end.
+/// The result of `work`, which must finish.
 fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let (send, receive) = channel();
     thread::spawn(move || send.send(work()));
     receive.recv_timeout(NEVER).expect("it comes to an end, without a panic")
 }
 
-/// Gives other threads time to come to where they wait.
+/// Waits until other threads can have reached their wait.
 fn let_them_wait() {
     (0..2_000).for_each(|_| thread::yield_now());
 }
 
-/// A place where a thread says that it is there, and waits until it may continue.
+/// A point at which a thread reports its arrival, and waits until it may continue.
 fn stop() -> (impl Fn() + Send, Receiver<()>, Sender<()>) {
     let ((is_in, has_come), (go_on, goes_on)) = (channel(), channel::<()>());
     let stop = move || {
@@ -36,14 +37,14 @@ fn stop() -> (impl Fn() + Send, Receiver<()>, Sender<()>) {
     (stop, has_come, go_on)
 }
 
-/// Returns when the session takes nothing new.
+/// Returns when the session accepts nothing new.
 fn wait_for_the_end(main: &Dylib<Words>) {
     while main.create_tracker(OnDrop::Remove).is_ok() {
         thread::yield_now();
     }
 }
 
-/// A unit with an initialiser only, whose responsibility is kept by `by`.
+/// A unit with only an initialiser, whose responsibility is passed to `by`.
 fn initialiser(symbol: Symbol, by: impl FnOnce(Responsibility<Words>) + Send + 'static) -> Unit<Words> {
     let mut unit = unit([(symbol, E | SymbolFlags::SIDE_EFFECTS_ONLY)], by);
     unit.initializer = Some(symbol.into());
@@ -63,7 +64,7 @@ fn with_initialiser() -> (Session<Words>, Dylib<Words>, Symbol) {
     (session, main, late)
 }
 
-/// Ends the session in another thread; says what was deinitialised.
+/// Ends the session in another thread; returns what was deinitialised.
 fn ends(session: &Session<Words>) -> thread::JoinHandle<Vec<DylibId>> {
     let session = session.clone();
     thread::spawn(move || {
@@ -126,7 +127,7 @@ fn a_closing_under_way_is_finished_before_the_session_ends() {
 fn the_end_does_not_wait_for_openings_that_wait_for_it() {
     let (session, main, _) = with_initialiser();
     let (ending, dylib) = (session.clone(), main.clone());
-    // It is in the middle of an opening itself.
+    // It is itself executing an opening.
     in_time(move || {
         let run = |_: &_| {
             ending.end(|_| {});
@@ -137,7 +138,7 @@ fn the_end_does_not_wait_for_openings_that_wait_for_it() {
     .expect("it was opened");
     wait_for_the_end(&main);
 
-    // Another opening waits for this one, or comes to do so.
+    // Another opening waits for this one, already or later.
     for comes_late in [false, true] {
         let (session, main, _) = with_initialiser();
         let other = session.create_dylib("other").expect("a dylib");
@@ -192,7 +193,7 @@ fn the_continuation_of_a_lookup_belongs_to_it() {
     };
     look_up();
     session.end(|_| {
-        // A thread that the session knows nothing of.
+        // A thread unknown to the session.
         let fulfils = || {
             look_up();
             take(&kept).resolve([(f, 1)]).expect("resolved").emit([]).expect("emitted");
@@ -205,7 +206,6 @@ fn the_continuation_of_a_lookup_belongs_to_it() {
     session.check().expect("invariants");
 }
 
-/// Keeps its requests.
 struct Keeps(Arc<Mutex<Vec<Request<Words>>>>);
 
 impl Generator<Words> for Keeps {
@@ -245,8 +245,8 @@ fn work_of_a_generator_on_another_thread_belongs_to_the_lookup() {
     session.check().expect("invariants");
 }
 
-/// A task of one thread opens what another one is in the middle of opening, where that needs the task: as it makes the
-/// initialiser, or as it runs it.
+/// A task of one thread opens a dylib that another thread is opening, where that needs the task: to make the
+/// initialiser, or to run it.
 #[test]
 fn an_initialiser_that_needs_the_task_that_opens_is_told_so() {
     for (is_made, comes_late) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -318,7 +318,7 @@ fn opens_in_a_cycle(is_made: bool, comes_late: bool) -> (Result<(), Error>, Resu
     (by_task, by_thread)
 }
 
-/// Keeps what is retired, as a host does whose threads may run it yet.
+/// Keeps retired code, like a host whose threads may still run it.
 struct Retires(Arc<Mutex<Vec<crate::support::Owned>>>);
 
 impl brolga_linking::Host<Words> for Retires {
@@ -327,7 +327,8 @@ impl brolga_linking::Host<Words> for Retires {
     }
 }
 
-/// Without an end, code goes to the host all the same, what was never made is dropped, and nothing is deinitialised.
+/// Without an end, code is still passed to the host, what was never made is dropped, and nothing is
+/// deinitialised.
 #[test]
 fn a_session_that_is_dropped_without_an_end_gives_everything_back() {
     let retired = Arc::default();

@@ -26,7 +26,7 @@ fn opened(dylib: &Dylib<Words>) -> Vec<String> {
     ran
 }
 
-/// A unit with an initialiser only.
+/// A unit with only an initialiser.
 fn initialised(session: &Session<Words>, dylib: &Dylib<Words>, name: &str) -> Symbol {
     let symbol = session.intern(name);
     let mut unit = unit([(symbol, E | SymbolFlags::SIDE_EFFECTS_ONLY)], |duty: Responsibility<Words>| {
@@ -57,7 +57,7 @@ fn dlopen_runs_what_is_linked_against_first_and_each_once() {
     b.open(run, |_| {}).expect("opened");
     main.open(run, |_| {}).expect("opened");
     assert!(drained().is_empty(), "each once");
-    // `dlupdate`: what came since.
+    // `dlupdate`: those added since.
     initialised(&session, &a, "init.a2");
     main.update(run).expect("updated");
     assert_eq!(drained(), ["init.a2"]);
@@ -133,7 +133,7 @@ fn dylibs_initialised_before_one_that_fails_are_deinitialised() {
         assert_eq!(drained(), ["init.a", "init.b", "init.main", &*id_b, &*id_a]);
         assert!(matches!(closed(&main), Err(Error::Unknown { .. })), "it is not open");
     }
-    // Dylibs that others hold stay.
+    // Dylibs held by others stay.
     apart.open(ran, gone).expect("opened");
     assert!(main.open(ran, gone).is_err());
     assert_eq!(drained(), ["init.a", "init.b", "init.main", &*id_b]);
@@ -225,7 +225,7 @@ fn an_initialiser_that_failed_is_made_again_when_it_can_be() {
     let [up, init] = ["up", "up.init"].map(|name| session.intern(name));
     main.define(unit([(up, E)], |duty: Responsibility<Words>| duty.fail("does not compile")))
         .expect("defined");
-    /// Stands for the run of a function.
+    /// Represents the run of a function.
     struct Marker {
         init: Symbol,
         up: Symbol,
@@ -342,7 +342,7 @@ fn threads_that_open_in_a_cycle_are_told_so() {
     initialised(&session, &a, "init.a");
     initialised(&session, &b, "init.b");
     let both = std::sync::Barrier::new(2);
-    // Each initialiser opens the other dylib, which the other thread is in the middle of opening.
+    // Each initialiser opens the other dylib, which the other thread is opening.
     let open = |mine: &Dylib<Words>, other: &Dylib<Words>| {
         let mut inner = Ok(());
         let run = |_: &Name| {

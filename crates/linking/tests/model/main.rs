@@ -1,4 +1,5 @@
-//! The linking model: ORC's tests by their identifiers, and what holds beyond them. One program, since each would compile the model again.
+//! The linking model: ORC's tests by their identifiers, and further properties. One program, since each would
+//! compile the model again.
 
 mod callers;
 mod closed;

@@ -1,4 +1,4 @@
-//! Names that come and go: an unused name gives its memory back, and its symbol names nothing.
+//! Temporary names: an unused name is freed, and its symbol then refers to nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -8,7 +8,7 @@ use brolga_linking::{
     Alias, Dependants, Error, Generator, OnDrop, Request, Responsibility, absolute, required, unit,
 };
 
-/// A definition under a fresh name, looked up by its text and removed, many times over.
+/// A definition under a fresh name, looked up by its text and removed, a million times.
 #[test]
 fn a_million_fresh_names_leave_nothing() {
     let (session, main) = in_place();
@@ -48,7 +48,7 @@ fn a_million_fresh_names_leave_nothing() {
 fn names_live_as_long_as_what_they_name() {
     let (session, main) = in_place();
     let names = session.names();
-    // A lookup that waits, for a symbol that is being made.
+    // A waiting lookup, for a symbol being made.
     let kept = Kept::default();
     let scope = session.scope();
     let made_later = scope.intern("later");
@@ -72,7 +72,7 @@ fn names_live_as_long_as_what_they_name() {
     main.remove([alias]).expect("removed");
     assert!(names.is_empty(), "{} names", names.len());
 
-    // The definition that is replaced by another.
+    // A definition that is replaced by another.
     let scope = session.scope();
     let [weak, strong] = ["weak", "strong"].map(|text| scope.intern(text));
     let never = Never::new(&[(weak, crate::support::weak_flag()), (strong, E)]);
@@ -110,7 +110,7 @@ fn a_question_holds_the_names_that_it_asks_for() {
     assert!(session.names().is_empty());
 }
 
-/// A symbol whose name is gone is refused, and never taken for the name that has its place.
+/// A symbol whose name was freed is refused, and never mistaken for the name that has its slot.
 #[test]
 fn a_symbol_that_outlived_its_name_is_refused() {
     let (session, main) = in_place();

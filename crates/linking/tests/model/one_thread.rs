@@ -1,4 +1,4 @@
-//! One thread is enough: tasks that are queued behind a waiting thread, waits that are not begun yet, and the right to work.
+//! One thread is enough: tasks queued after a waiting one, waits that are not begun yet, and permits to work.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use brolga_linking::{
     Token, Tokens, Until, required, unit,
 };
 
-/// Longer than anything here takes: what has no answer by then never gets one.
+/// Longer than anything here takes: an answer not there by then will never come.
 const NEVER: Duration = Duration::from_secs(20);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Hands jobs to one thread, and counts them.
+/// Passes jobs to one thread, and counts them.
 fn one_thread() -> (impl Fn(Job) + Send + Sync, Arc<AtomicUsize>) {
     threads(1)
 }
 
-/// Hands jobs to so many threads, and counts them.
+/// Passes jobs to this many threads, and counts them.
 fn threads(threads: usize) -> (impl Fn(Job) + Send + Sync, Arc<AtomicUsize>) {
     let (send, receive) = mpsc::channel::<Job>();
     let (send, count) = (Mutex::new(send), Arc::new(AtomicUsize::new(0)));
@@ -45,7 +45,7 @@ fn on_one_thread() -> (Session<Words>, Dylib<Words>) {
     with(Arc::new(OnExecutor::new(one_thread().0)))
 }
 
-/// Defines `top`, whose task waits for `base`, and `base`, whose responsibility is handed out.
+/// Defines `top`, whose task waits for `base`, and `base`, whose responsibility is passed out.
 fn top_and_base(session: &Session<Words>, main: &Dylib<Words>) -> mpsc::Receiver<Responsibility<Words>> {
     let [top, base] = ["top", "base"].map(|name| session.intern(name));
     main.define(unit([(top, E)], move |duty: Responsibility<Words>| {
@@ -60,7 +60,7 @@ fn top_and_base(session: &Session<Words>, main: &Dylib<Words>) -> mpsc::Receiver
     receive
 }
 
-/// Asks for a symbol without running tasks for it.
+/// Requests a symbol without running tasks for it.
 fn ask(session: &Session<Words>, main: &Dylib<Words>, symbol: Symbol) -> mpsc::Receiver<u64> {
     let (send, receive) = mpsc::channel();
     session.lookup_then(
@@ -70,21 +70,21 @@ fn ask(session: &Session<Words>, main: &Dylib<Words>, symbol: Symbol) -> mpsc::R
         Priority::Normal,
         move |answer| {
             let address = answer.ok().and_then(|found| found.first()?.address);
-            // A thread that stopped waiting hears nothing.
+            // A thread that stopped waiting receives nothing.
             let _ = send.send(address.unwrap_or_default());
         },
     );
     receive
 }
 
-/// The answer of `top`, whose task is begun, and the responsibility for `base`, which it waits for.
+/// The answer of `top`, whose task has begun, and the responsibility for `base`, which it waits for.
 fn top_waits(session: &Session<Words>, main: &Dylib<Words>) -> (mpsc::Receiver<u64>, Responsibility<Words>) {
     let duties = top_and_base(session, main);
     let answer = ask(session, main, session.intern("top"));
     (answer, duties.recv_timeout(NEVER).expect("begun"))
 }
 
-/// Gives other threads time to come to where they wait.
+/// Waits until other threads can have reached their wait.
 fn let_them_wait() {
     (0..2_000).for_each(|_| thread::yield_now());
 }
@@ -123,7 +123,7 @@ fn a_lookup_without_a_waiter_holds_nothing_up() {
     let base = session.intern("base");
     let later = duty.lookup([session.intern("top")], Until::Ready).expect("in force");
     let_them_wait();
-    // It does without: `top` is no part of a cycle.
+    // It does without: `top` is not part of a cycle.
     duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
     assert_eq!(answer.recv_timeout(NEVER), Ok(2));
     assert_eq!(later.wait_one().expect("ready").address, Some(2));
@@ -159,7 +159,7 @@ fn tasks_that_a_waiting_thread_leaves_are_run_by_others() {
         let (answer, duty) = top_waits(&session, &main);
         let [base, leaf] = ["base", "leaf"].map(|name| session.intern(name));
         main.define(made(&[(leaf, E, 3)])).expect("defined");
-        // `leaf` is of no use to `top`, and this thread is not in the middle of anything.
+        // `leaf` does not help `top`, and this thread is not inside a task.
         let (send, receive) = mpsc::channel();
         let dylib = main.clone();
         thread::spawn(move || send.send(dylib.lookup([leaf]).wait().is_ok()));
@@ -187,12 +187,12 @@ fn a_task_is_one_job_however_often_it_is_looked_at() {
     duty.resolve([(base, 1)]).expect("resolved").emit([]).expect("emitted");
     assert_eq!(answer.recv_timeout(NEVER), Ok(2));
     assert!(answers.iter().all(|answer| answer.recv_timeout(NEVER) == Ok(3)));
-    // Each symbol has a task, and so has each answer.
+    // Each symbol has a task, as does each answer.
     assert!(jobs.load(Ordering::SeqCst) <= 2 * (leaves.len() + 2));
 }
 
-/// Defines `giver`, whose task fulfils the responsibility for `base` that another one gave away. It is not known that it
-/// helps the waiter for `base`.
+/// Defines `giver`, whose task fulfils the responsibility for `base` that another task passed on. That it
+/// helps the waiter for `base` is not known.
 fn giver(
     session: &Session<Words>,
     main: &Dylib<Words>,
@@ -221,7 +221,7 @@ fn an_executor_whose_threads_all_wait_runs_what_there_is() {
     assert_eq!(answer.recv_timeout(NEVER), Ok(5));
 }
 
-/// A symbol whose task waits until it is told to continue, and what tells it.
+/// A symbol whose task waits for a signal, and the sender of the signal.
 fn held(
     session: &Session<Words>,
     main: &Dylib<Words>,
@@ -279,7 +279,7 @@ fn a_session_ends_behind_what_other_threads_have_begun() {
     let_them_wait();
     assert!(!end.is_finished());
     go_on.send(()).expect("held");
-    // Its address is told before everything closes.
+    // Its address is reported before everything closes.
     assert_eq!(worker.join().expect("no panic"), Ok(1));
     end.join().expect("no panic");
 }
@@ -292,7 +292,7 @@ fn threads_without_workers_run_what_there_is_when_all_of_them_wait() {
     let [top, other] = ["top", "other"].map(|name| session.intern(name));
     let (a, b) = (session.clone(), main.clone());
     main.define(unit([(other, E)], move |duty: Responsibility<Words>| {
-        // Its task is queued behind this one.
+        // Its task is queued after this one.
         drop(ask(&a, &b, giver));
         let found = duty.lookup([top], Until::Ready).expect("in force").wait_one().expect("ready");
         let sum = found.address.expect("an address") + 1;

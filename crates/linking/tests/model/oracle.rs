@@ -1,9 +1,9 @@
 //! Random schedules against a naive model that shares no code with the machine.
 //!
-//! The model keeps every version of every symbol that there ever was. It decides readiness by a walk over everything that
-//! a version needs, failure by that walk for every version, and what is kept by a walk from every name. After each
-//! event, the lookups answered, their answers, the symbols published and the code given back must be the same, and
-//! the machine's own invariants must hold.
+//! The model keeps every version of every symbol that ever existed. It decides readiness by a walk over
+//! everything that a version needs, failure by that walk for every version, and what is kept by a walk from
+//! every name. After each event, the lookups answered, their answers, the symbols published and the code
+//! returned must be the same, and the machine's own invariants must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ struct Un {
 
 struct Qu {
     wants: Vec<usize>,
-    /// Those that have reached the wanted state; the lookup ignores their later changes.
+    /// Those that have reached the requested state; the lookup ignores their later changes.
     had: BTreeSet<usize>,
     until: Until,
     key: QueryId<Plain>,
@@ -101,13 +101,13 @@ impl Model {
         }
     }
 
-    /// Marks ready symbols and answers lookups; repeated by the caller after every change.
+    /// Marks ready symbols and answers lookups; the caller repeats it after every change.
     fn settle(&mut self) {
         let ready: Vec<usize> = (0..self.vers.len())
             .filter(|v| self.vers[*v].at == At::Emitted)
             .filter(|v| {
                 let at = |v: &usize| self.vers[*v].at;
-                // A removal by tombstone keeps none of the users from being ready.
+                // A removal by tombstone does not keep users from being ready.
                 self.reach(*v).iter().all(|v| matches!(at(v), At::Emitted | At::Ready | At::Gone))
             })
             .collect();
@@ -133,7 +133,8 @@ impl Model {
         }
     }
 
-    /// The seeds fail or go; emitted versions that reach them fail; lookups that wait for any of them fail.
+    /// The seeds fail or are removed; emitted versions that reach them fail; lookups that wait for any of
+    /// them fail.
     fn fail(&mut self, seeds: &[usize], to: At) {
         let hit: BTreeSet<usize> = seeds.iter().copied().collect();
         let dragged: Vec<usize> = (0..self.vers.len())
@@ -166,7 +167,8 @@ impl Model {
         self.retired.extend(self.units[unit].code.take());
     }
 
-    /// The references of the code of `unit`: it is one piece, so as long as a part of it works, all of it counts.
+    /// The references of the code of `unit`: it is one piece, so as long as a part of it works, all of it
+    /// counts.
     fn references(&self, unit: usize) -> BTreeSet<usize> {
         let members = self.members(unit);
         let works = members.iter().any(|v| matches!(self.vers[*v].at, At::Emitted | At::Ready));
@@ -201,8 +203,8 @@ impl Model {
         self.units[unit].gone = true;
     }
 
-    /// The one rule by which memory comes back, applied after each event whatever it was: a unit without a name is reached by a named one, or
-    /// it is gone.
+    /// The single rule for freeing memory, applied after every event: a unit without a name is reached by a
+    /// named one, or it is freed.
     fn collect(&mut self) {
         let live = |model: &Model, unit: usize| {
             !model.units[unit].gone && model.members(unit).iter().any(|v| model.vers[*v].named)
@@ -262,7 +264,7 @@ struct World {
     machine: Machine<Plain>,
     model: Model,
     dylibs: Vec<DylibId>,
-    /// Another dylib, which is closed: as if it were in no order.
+    /// Another dylib, which is closed: treated as absent from every order.
     closed: DylibId,
     symbols: Vec<Symbol>,
     trackers: Vec<Option<TrackerId<Plain>>>,
@@ -313,7 +315,7 @@ impl World {
         Label { dylib: self.dylibs[0], symbol: self.symbols[self.random.below(self.symbols.len())] }
     }
 
-    /// Mostly one that is ready: so versions have users when they are replaced.
+    /// Mostly a ready one, so that versions have users when they are replaced.
     fn label_to_need(&mut self) -> Label {
         let ready = self.model.vers.iter().filter(|ver| ver.named && ver.at == At::Ready);
         let ready: Vec<Label> = ready.map(|ver| ver.label).collect();

@@ -1,5 +1,6 @@
-//! The list of ORC's core tests, C01 to C48: each asserted behaviour as a test of ours, the identifier in its name.
-//! Where ours differs on purpose, the test says what holds instead (`docs/conformance-orc.md` has the whole list).
+//! The list of ORC's core tests, C01 to C48: each asserted behaviour as one of our tests, with the identifier
+//! in its name. Where ours differs on purpose, the test states what holds instead (`docs/conformance-orc.md`
+//! has the whole list).
 
 use std::sync::{Arc, Mutex};
 
@@ -335,7 +336,7 @@ fn c21_c23_a_failure_reaches_what_waits_for_it_with_its_cause() {
     let (foos, bars, bazs) = (main.lookup([foo]), main.lookup([bar]), main.lookup([baz]));
     take(&kept[0]).resolve([(foo, 1)]).expect("resolved").emit([main.label(bar).into()]).expect("emitted");
     take(&kept[1]).fail("no register left");
-    // Emitted and waiting: fails with it, and the chain names the symbols between.
+    // Emitted and waiting: fails with it, and the chain names the symbols in between.
     let failed = failure(foos.wait());
     let chain: Vec<String> = failed.chain().map(ToString::to_string).collect();
     assert_eq!(
@@ -475,7 +476,7 @@ fn a_generator_is_removed_by_itself_and_with_its_tracker() {
     main.remove_generator(id).expect("it is there");
     assert!(matches!(main.remove_generator(id), Err(Error::Removed)));
     assert!(found(a) && !found(b));
-    // With its tracker, or with the one to which that was transferred: what it has defined is removed, too.
+    // With its tracker, or with the one to which that was transferred: what it has defined is also removed.
     let [first, second] = [(); 2].map(|()| main.create_tracker(OnDrop::Keep).expect("a tracker"));
     main.tracked_by(&first).add_generator(generator(&[("c", 3), ("d", 4)])).expect("added");
     assert!(found(c));
@@ -792,7 +793,7 @@ fn a_panic_keeps_its_message() {
             panic!("unhandled");
         });
         assert!(std::panic::catch_unwind(work).is_err());
-        // Its symbols have failed by the time that the thread does something else.
+        // Its symbols have failed by the time the thread does something else.
         let told = failure(home.lookup([caught]).wait());
         assert!(matches!(told.cause(), Cause::Panicked(None)));
     }))

@@ -1,4 +1,4 @@
-//! ORC's tracker tests, R01 to R10, and what is ours: policies for dependants, replacement, ending.
+//! ORC's tracker tests, R01 to R10, and our additions: policies for dependants, replacement, ending.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -277,7 +277,7 @@ fn r10_the_host_closes_what_a_tombstone_removes_and_nothing_else() {
         main.lookup([foo]).wait().expect("ready");
         match policy {
             Some(policy) => tracker.remove(policy).expect("removed"),
-            // Handles keep what they call.
+            // Handles keep the code that they call.
             None => session.end(|_| {}),
         }
         assert_eq!(*told.lock().expect("told"), expected, "{policy:?}");
@@ -381,7 +381,7 @@ fn replacement_leaves_the_old_version_to_its_users() {
     let resolved = take(&kept).resolve([(late, 5)]).expect("resolved");
     assert!(matches!(resolved.emit([old.into()]), Err(Error::Unsatisfied { .. })));
     failure(lookup.wait());
-    // When its last user is replaced, it goes; `base` with it loses its last user, and has a name.
+    // When its last user is replaced, it is freed; `base` loses its last user with it, but has a name.
     three.main.redefine(vec![made(&[(app, E, 98)])], None).expect("replaced");
     assert_eq!((three.freed(), three.ready()), (vec![1, 1, 0], vec![false, true, true]));
     three.session.check().expect("invariants");
@@ -483,7 +483,7 @@ fn the_end_finishes_work_that_was_begun_before() {
     let (session, main) = with(Arc::new(Seeded::new(1)));
     let [f, g, late, init] = ["f", "g", "late", "init"].map(|name| session.intern(name));
     main.add_generator(Addresses(|name: &str| (name == "g").then_some((5, E)))).expect("open");
-    // It is queued when the session ends; what it looks up then is defined then.
+    // It is queued when the session ends; what it then looks up is defined then.
     main.define(unit([(f, E)], move |duty: Responsibility<Words>| {
         duty.lookup_then(required([g]), Until::Ready, move |duty, found| {
             let address = found[0].address.expect("an address") + 1;
@@ -525,7 +525,7 @@ fn a_responsibility_can_look_up_symbols_at_the_end() {
     let lookup = main.lookup([f]);
     main.open(|_| Ok(()), |_| {}).expect("opened");
     session.end(|_| {
-        // A thread that the session knows nothing of.
+        // A thread unknown to the session.
         let goes_on = || {
             take(&kept).lookup_then(required([g]), Until::Ready, move |duty, found| {
                 let address = found[0].address.expect("an address") + 1;
@@ -664,7 +664,7 @@ fn a_failure_for_now_is_told_to_those_who_wait_and_to_no_others() {
     take(&kept).fail_for_now("no room", code(foo, 7, &[], &freed));
     assert!(found.wait().is_err());
     assert_eq!(main.lookup([foo]).wait_one().expect("ready").address, Some(7));
-    // A symbol that was removed meanwhile does not come back.
+    // A symbol removed in the meantime does not come back.
     main.define_all(vec![keep(&[(user, E)], &kept)], Some(&tracker)).expect("defined");
     drop(main.lookup([user]));
     let lookup = main.lookup([user]);
@@ -678,7 +678,8 @@ fn a_failure_for_now_is_told_to_those_who_wait_and_to_no_others() {
     session.check().expect("invariants");
 }
 
-/// The waiters for `lib` when it fails for now: `app`, whose code is final, `late`, which is being made, and an alias of each.
+/// The waiters for `lib` when it fails for now: `app`, whose code is final, `late`, which is being made, and
+/// an alias of each.
 #[test]
 fn a_failure_for_now_is_none_for_ever_for_what_needs_it() {
     let (session, main) = in_place();
@@ -760,7 +761,7 @@ fn a_failure_for_ever_stays_with_what_needs_it() {
     session.check().expect("invariants");
 }
 
-/// The remains of a replaced version are freed with its last user, whatever removes that.
+/// The remains of a replaced version are freed with its last user, however that is removed.
 #[test]
 fn a_replaced_version_goes_with_its_last_user() {
     let policies = [Dependants::Deny, Dependants::Cascade, Dependants::Tombstone, Dependants::Keep];
@@ -797,7 +798,7 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
         let [root, near, far, asks, short, apart] =
             ["root", "near", "far", "asks", "short", "apart"].map(|name| session.intern(name));
         let (kept, made_again, freed) = (Kept::default(), Arc::new(AtomicUsize::new(0)), Arc::default());
-        // Linked to what it needs; made on its own each time it is requested.
+        // Linked to what it needs; made separately on each request.
         fn links(
             symbol: Symbol,
             to: Symbol,
@@ -812,7 +813,7 @@ fn dependants_of_a_failed_root_work_again_when_it_is_redefined() {
                 assert!(duty.complete(Owned(freed), [(symbol, 5)], [need], Some(again)).is_none());
             })
         }
-        // Waits for what it needs, and is told of the failure.
+        // Waits for what it needs, and receives the failure.
         fn waits(symbol: Symbol, to: Symbol) -> Unit<Words> {
             unit([(symbol, E)], move |duty: Responsibility<Words>| {
                 duty.lookup_answer(required([to]), Until::Ready, move |duty, answer| match answer {

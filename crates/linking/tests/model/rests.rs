@@ -1,4 +1,5 @@
-//! Work in parts: a worker does the same part of several units together, and no thread waits for ever because of it.
+//! Work in parts: a worker does the same part of several units together, and no thread waits forever because
+//! of it.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -29,8 +30,8 @@ fn in_parts(symbol: Symbol, number: u64, weight: u32, log: &Log) -> Unit<Words> 
     })
 }
 
-/// The order in which one worker does the parts of units that are looked up while it is busy, and of something urgent that comes up when
-/// all are begun.
+/// The order in which one worker does the parts of units that are looked up while it is busy, and of
+/// something urgent that arrives when all are begun.
 fn order(count: u64, weight: u32, priority: Priority, urgent: bool) -> Vec<(char, u64)> {
     let pool = Arc::new(Pool::new(1));
     let (session, main) = with(Arc::<Pool>::clone(&pool));
@@ -89,7 +90,7 @@ fn urgent_work_runs_between_the_parts() {
     assert_eq!(log[..at], parts("a", 0..5), "asked for behind the first parts, it runs before the second");
 }
 
-/// Every unit waits, in its second part, for all those before it: their rests lie with the thread that waits.
+/// Every unit waits, in its second part, for all earlier ones: their rests belong to the waiting thread.
 #[test]
 fn rests_of_a_thread_that_waits_are_done_by_others() {
     let (send, receive) = mpsc::channel::<Box<dyn FnOnce() + Send>>();

@@ -40,7 +40,7 @@ fn dylibs_and_trackers_of_another_session_are_refused() {
     both("dylib", main.alias([Alias { symbol: foo, flags: E, from: link, aliasee: foo }]));
     both("tracker", main.define_all(vec![made(&[(foo, E, 1)])], Some(&theirs)));
     both("tracker", ours.transfer_to(&theirs));
-    // A unit that is linked to a symbol of another session is refused, and fails.
+    // A unit linked to a symbol of another session is refused, and fails.
     let found = foreign.lookup([theirs_foo]).wait_one().expect("ready");
     for need in [Dependence::from(found), Dependence::from(foreign.label(theirs_foo))] {
         main.redefine(
@@ -54,14 +54,14 @@ fn dylibs_and_trackers_of_another_session_are_refused() {
         let told = failure(main.lookup([foo]).wait());
         assert!(told.to_string().contains("was handed to"), "{told}");
     }
-    // Nothing has happened to either.
+    // Neither has changed.
     assert_eq!(main.links().expect("open"), [main.all()]);
     assert_eq!(foreign.lookup([theirs_foo]).wait_one().expect("ready").address, Some(9));
     session.check().expect("invariants");
     other.check().expect("invariants");
 }
 
-/// The same of the bare machine, whose identifiers are no handles.
+/// The same for the bare machine, whose identifiers are not handles.
 #[test]
 fn machines_refuse_trackers_and_units_of_others() {
     let machine = || {
@@ -112,7 +112,7 @@ fn machines_refuse_trackers_and_units_of_others() {
     one.check().expect("invariants");
 }
 
-/// A place of a closed dylib is let again; ids of the closed one are none of the new one's.
+/// The slot of a closed dylib is reused; ids of the closed one do not refer to the new one.
 #[test]
 fn an_id_of_a_closed_dylib_is_never_another() {
     let (session, main) = in_place();
@@ -135,7 +135,7 @@ fn an_id_of_a_closed_dylib_is_never_another() {
     }
     assert!(reused, "places are let again");
     assert_eq!(main.links().expect("open"), [main.all()]);
-    // The youngest is deinitialised first, wherever it lies.
+    // The youngest is deinitialised first, whatever its slot.
     let young = session.create_dylib("young").expect("a dylib");
     for dylib in [&main, &young] {
         dylib.open(|_| Ok(()), |_| {}).expect("opened");

@@ -1,4 +1,5 @@
-//! Shared parts of the tests: plain parts for the bare machine, random numbers, a target for sessions, units to drive by hand.
+//! Shared parts of the tests: plain parts for the bare machine, random numbers, a target for sessions,
+//! hand-driven units.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -58,7 +59,7 @@ impl Random {
     }
 }
 
-/// A target whose code counts how often it was given back.
+/// A target whose code counts how often it was returned.
 pub(crate) struct Words;
 
 impl Target for Words {
@@ -66,7 +67,7 @@ impl Target for Words {
     type Code = Owned;
 }
 
-/// Code: counts its drop.
+/// Code that counts its drops.
 pub(crate) struct Owned(pub(crate) Arc<AtomicUsize>);
 
 impl Drop for Owned {
@@ -92,7 +93,7 @@ pub(crate) fn with(dispatcher: Arc<dyn Dispatcher>) -> (Session<Words>, Dylib<Wo
     (session, main)
 }
 
-/// Responsibilities that tests take by hand.
+/// Responsibilities that tests handle themselves.
 pub(crate) type Kept = Arc<Mutex<Vec<Responsibility<Words>>>>;
 
 /// A unit whose responsibility is put into `kept`.
@@ -105,14 +106,14 @@ pub(crate) fn take(kept: &Kept) -> Responsibility<Words> {
     kept.lock().expect("kept").pop().expect("a responsibility was taken")
 }
 
-/// A unit that is made at once, with addresses, and needs nothing.
+/// A unit that is made immediately, with addresses, and needs nothing.
 pub(crate) fn made(symbols: &[(Symbol, SymbolFlags, u64)]) -> Unit<Words> {
     let addresses: Vec<(Symbol, u64)> =
         symbols.iter().map(|(symbol, _, address)| (*symbol, *address)).collect();
     let flags: Vec<(Symbol, SymbolFlags)> =
         symbols.iter().map(|(symbol, flags, _)| (*symbol, *flags)).collect();
     unit(flags, move |responsibility| {
-        // Symbols that gave way to others are none of the unit's business any more.
+        // Symbols that gave way to others no longer concern the unit.
         let own = responsibility.symbols().expect("in force");
         let left =
             addresses.iter().copied().filter(|(symbol, _)| own.iter().any(|(known, _)| known == symbol));
@@ -121,7 +122,7 @@ pub(crate) fn made(symbols: &[(Symbol, SymbolFlags, u64)]) -> Unit<Words> {
     })
 }
 
-/// A unit that must not be run; says when it is dropped, and what it lost.
+/// A unit that must not be run; reports its drop and its lost symbols.
 pub(crate) struct Never {
     pub(crate) symbols: Vec<(Symbol, SymbolFlags)>,
     pub(crate) initializer: Option<Symbol>,
@@ -173,7 +174,7 @@ pub(crate) fn texts(names: &[Name]) -> Vec<String> {
     names.iter().map(|name| name.symbol.to_string()).collect()
 }
 
-/// The failure that `result` is.
+/// The failure in `result`.
 pub(crate) fn failure<V>(result: Result<V, Error>) -> Arc<Failure> {
     match result {
         Err(Error::Failed(failure)) => failure,

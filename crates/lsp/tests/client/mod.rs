@@ -1,4 +1,4 @@
-//! A scripted client: asks, waits for answers, and keeps what it is told meanwhile.
+//! A scripted client: sends requests, waits for answers, and keeps other messages meanwhile.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use brolga_lsp::{Connection, Ended, serve};
 use lsp_server::{Message, Notification, Request, RequestId, Response};
 use serde_json::{Value, json};
 
-/// How long an answer may take before the server counts as hanging.
+/// The time after which a server without an answer counts as hanging.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) const URI: &str = "file:///tmp/p.jlir";
@@ -16,7 +16,7 @@ pub(crate) struct Client {
     connection: Connection,
     server: JoinHandle<Ended>,
     asked: i32,
-    /// Notifications and requests of the server, in order.
+    /// Notifications and requests from the server, in order.
     pub(crate) told: Vec<(String, Value)>,
 }
 
@@ -27,7 +27,7 @@ impl Client {
         Client { connection, server: thread::spawn(move || serve(other)), asked: 0, told: Vec::new() }
     }
 
-    /// A client of a server that has begun.
+    /// A client of an initialized server.
     pub(crate) fn new() -> Client {
         let mut client = Client::raw();
         let begun = client
@@ -94,7 +94,7 @@ impl Client {
         self.answer(&id)
     }
 
-    /// Asks about a position of the document.
+    /// Sends a request about a position of the document.
     pub(crate) fn ask_at(
         &mut self,
         method: &str,
@@ -103,7 +103,7 @@ impl Client {
         self.ask(method, at(line, character))
     }
 
-    /// The diagnostics of a version, as soon as they come.
+    /// Waits for the diagnostics of a version.
     pub(crate) fn diagnostics(&mut self, version: i32) -> Vec<Value> {
         loop {
             let found = self.told.iter().find(|(method, params)| {
@@ -123,7 +123,7 @@ impl Client {
         assert_eq!(self.server.join().unwrap(), Ended::Well);
     }
 
-    /// Ends the server without asking it to shut down.
+    /// Ends the server without a `shutdown` request.
     pub(crate) fn leave(self) -> Ended {
         drop(self.connection);
         self.server.join().unwrap()
@@ -134,7 +134,7 @@ pub(crate) fn at(line: u32, character: u32) -> Value {
     json!({ "textDocument": { "uri": URI }, "position": { "line": line, "character": character } })
 }
 
-/// The position of the `skip`-th place of `part` in a text, in lines and units of UTF-16.
+/// The position of the `skip`-th occurrence of `part` in a text, in lines and units of UTF-16.
 pub(crate) fn position(text: &str, part: &str, skip: usize) -> (u32, u32) {
     let (offset, _) = text.match_indices(part).nth(skip).unwrap_or_else(|| panic!("`{part}` is in the text"));
     let line_start = text[..offset].rfind('\n').map_or(0, |end| end + 1);

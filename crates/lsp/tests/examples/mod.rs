@@ -1,4 +1,5 @@
-//! The programs of the repository, whole and damaged: every request has an answer, and no part of the compiler breaks.
+//! The programs of the repository, intact and damaged: every request has an answer, and no part of the
+//! compiler panics.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ fn examples() -> Vec<(String, String)> {
     found
 }
 
-/// Numbers without a pattern, the same in each run.
+/// Pseudo-random numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -90,7 +91,7 @@ fn damaged_texts_are_answered() {
             for method in ["textDocument/definition", "textDocument/references", "textDocument/hover"] {
                 assert!(client.ask(method, asked.clone()).is_ok(), "{name}: {method}");
             }
-            // These may be refused, but not by a bug.
+            // These may be refused, but not because of a bug.
             for method in ["textDocument/rename", "textDocument/prepareRename", "textDocument/formatting"] {
                 asked["options"] = json!({ "tabSize": 4, "insertSpaces": true });
                 let refused = client.ask(method, asked.clone()).err();

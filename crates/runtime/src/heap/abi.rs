@@ -1,4 +1,4 @@
-//! The numbers of [`HeapAbi`] for the default heap.
+//! The [`HeapAbi`] of the default heap.
 
 use super::class::CELLS;
 use super::layout::{MUTATOR, TAG_BITS, TAG_BYTES, TAG_OLD, TAG_PERMANENT};

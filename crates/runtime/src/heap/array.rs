@@ -8,12 +8,13 @@
 //!                  └────────────► start
 //! ```
 //!
-//! A vector grows into the free part of its `Memory` at that end, and into a new one of twice the size when that is full, so
-//! growing by one element takes amortised constant time. Deleted elements are cleared: they keep nothing alive, and
-//! growing finds zeros.
+//! A vector grows into the free part of its `Memory` at that end, and into a new one of twice the size when
+//! that is full, so appending takes amortised constant time. Deleted elements are cleared: they keep nothing
+//! alive, and growing finds zeros.
 //!
-//! Indices count from 0 and are linear. Every access is checked against the `Memory` itself, whose length never changes,
-//! so a race on an array's fields gives a wrong element or an error, never an access outside.
+//! Indices count from 0 and are linear. Every access is checked against the `Memory` itself, whose length
+//! never changes, so a race on an array's fields yields a wrong element or an error, but never an access
+//! outside.
 
 use std::ptr::NonNull;
 
@@ -27,15 +28,15 @@ use super::layout::{
 use super::object::Object;
 use super::scope::{Bits, Obj, ObjectError, Root, Scope, check_bits, wrong_kind};
 
-/// The smallest number of elements that a vector grows to.
+/// The smallest capacity after growing.
 const SMALLEST_GROWTH: usize = 4;
 
-/// The end of a vector.
+/// An end of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// Before the first element.
     Front,
-    /// Behind the last.
+    /// After the last element.
     Back,
 }
 
@@ -54,12 +55,12 @@ impl Elements<'_> {
         self.element.stride as usize
     }
 
-    /// Where element `index` lies in the `Memory`.
+    /// The offset of element `index` in the `Memory`.
     fn offset(&self, index: usize) -> Result<usize, ObjectError> {
         Ok(MEMORY_ELEMENTS + self.position(index)? * self.stride())
     }
 
-    /// Where the selector of element `index` lies in the `Memory`.
+    /// The offset of the selector of element `index` in the `Memory`.
     fn selector(&self, index: usize) -> Result<usize, ObjectError> {
         Ok(MEMORY_ELEMENTS + self.capacity * self.stride() + self.position(index)?)
     }
@@ -69,7 +70,7 @@ impl Elements<'_> {
         position.ok_or(ObjectError::Index { index, length: self.length })
     }
 
-    /// Some of them.
+    /// A sub-range.
     fn part(self, start: usize, count: usize) -> Result<Self, ObjectError> {
         match start.checked_add(count) {
             Some(end) if end <= self.length => {
@@ -92,7 +93,7 @@ impl Elements<'_> {
     }
 }
 
-/// The elements of an object, which stays where it is for as long as they are used.
+/// The elements of an object, which must not move while they are used.
 fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
     let (memory, dims) = match object.desc().kind() {
         ObjectKind::Memory(_) => (object, None),
@@ -110,15 +111,16 @@ fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
         return Ok(Elements { memory, element, capacity, start: 0, length: capacity });
     };
     let data = object.word_at(ARRAY_DATA);
-    // A program with open doors may set the parts to anything; there are no more elements than the `Memory` has.
+    // A program with open doors may set the parts to anything; the `Memory` limits the number of elements.
     let behind = elements_from(memory, data).unwrap_or(0);
     let length = dims_of(object, dims).fold(1, usize::saturating_mul).min(behind);
     Ok(Elements { memory, element, capacity, start: capacity - behind, length })
 }
 
-/// The number of elements before an address in a `Memory`, or before the first word of a reference to an element without a size, which is that number.
-/// `None`: no element begins there. The distance is compared with whole strides, so an address that is a few bytes off is not taken for the element before
-/// it. It may be negative or beyond the end: only code that opened a door makes such references, and callers compare it with the length.
+/// The number of elements before an address in a `Memory`; for elements without size the first word of a
+/// reference is that number. `None`: no element begins there. The distance must be a whole number of strides,
+/// so an address a few bytes off is not mistaken for the preceding element. It may be negative or beyond the
+/// end: only code that opened a door makes such references, and callers compare it with the length.
 pub(crate) fn position_of(memory: Object, address: u64) -> Option<i64> {
     let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
     let distance = match i64::from(element.stride) {
@@ -129,21 +131,21 @@ pub(crate) fn position_of(memory: Object, address: u64) -> Option<i64> {
     (distance % stride == 0).then(|| distance / stride)
 }
 
-/// The first word of a reference that has `position` elements of a `Memory` before it; `None` if it has fewer elements.
+/// The first word of a reference to element `position` of a `Memory`; `None` if the `Memory` is shorter.
 pub(crate) fn address_of(memory: Object, position: usize) -> Option<u64> {
     let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
     if position > memory.word_at(LENGTH) as usize {
         return None;
     }
-    // A position is at most the length, and all elements of a `Memory` take at most `isize::MAX` bytes (`Scope::memory`, `brolga_gc_memory`) from its address
-    // on. So neither the product nor the sum wraps.
+    // A position is at most the length, and all elements of a `Memory` take at most `isize::MAX` bytes
+    // (`Scope::memory`, `brolga_gc_memory`) from its address on. So neither the product nor the sum wraps.
     Some(match u64::from(element.stride) {
         0 => position as u64,
         stride => memory.word_at(MEMORY_DATA) + position as u64 * stride,
     })
 }
 
-/// How many elements of a `Memory` lie from the data of an array on; nothing for another object.
+/// The number of elements of a `Memory` from the data of an array on; `None` for another object.
 pub(crate) fn elements_from(memory: Object, data: u64) -> Option<usize> {
     let start = usize::try_from(position_of(memory, data)?).ok()?;
     (memory.word_at(LENGTH) as usize).checked_sub(start)
@@ -153,7 +155,8 @@ fn dims_of(array: Object, dims: u32) -> impl Iterator<Item = usize> {
     (0..dims as usize).map(move |dim| array.word_at(ARRAY_DIMS + 8 * dim) as usize)
 }
 
-/// The address of the first element of an array or `Memory` and how many there are, if they are bits of this size and no unions.
+/// The address of the first element of an array or `Memory`, and the number of elements, if they are bits of
+/// this size and not unions.
 pub(crate) fn bits_of(object: Object, size: usize) -> Result<(NonNull<u8>, usize), ObjectError> {
     let elements = elements_of(object)?;
     let Element { repr, stride, pointers, .. } = elements.element;
@@ -161,7 +164,7 @@ pub(crate) fn bits_of(object: Object, size: usize) -> Result<(NonNull<u8>, usize
         return Err(ObjectError::NotBits { what: "the element", size });
     }
     let start = MEMORY_ELEMENTS + elements.start.min(elements.capacity) * size;
-    // SAFETY: `elements_of` cuts the range to what the `Memory` has.
+    // SAFETY: `elements_of` clamps the range to the `Memory`.
     Ok((unsafe { elements.memory.pointer().add(start) }, elements.length))
 }
 
@@ -170,14 +173,14 @@ impl<'a, 'h> Obj<'a, 'h> {
         elements_of(self.object)
     }
 
-    /// The bits of all elements of an array or `Memory`, copied at once.
+    /// The bits of all elements of an array or `Memory`, copied in bulk.
     ///
     /// # Errors
-    /// It has no elements of this size, or they contain references.
+    /// The elements do not have this size, or they contain references.
     pub fn copied_bits<T: Bits>(self) -> Result<Vec<T>, ObjectError> {
         let (first, length) = bits_of(self.object, T::SIZE)?;
         let mut copy = Vec::<T>::with_capacity(length);
-        // SAFETY: there are so many elements, which lie in the object, and all bits are values of the sealed types `Bits`.
+        // SAFETY: the object has this many elements, and all bits are values of the sealed types `Bits`.
         unsafe {
             first.as_ptr().copy_to_nonoverlapping(copy.as_mut_ptr().cast(), length * T::SIZE);
             copy.set_len(length);
@@ -198,7 +201,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         }
     }
 
-    /// The referent of a reference element; `None` while it is undefined.
+    /// The referent of a reference element; `None` if it is undefined.
     pub fn element(self, index: usize) -> Result<Option<Obj<'a, 'h>>, ObjectError> {
         let elements = self.elements()?;
         if elements.element.repr != FieldRepr::Pointer {
@@ -233,7 +236,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         Ok((elements.memory, elements.offset(index)?))
     }
 
-    /// The selector of an element that is a union of bits, and its bits as the type so selected.
+    /// The selector of an element that is a union of bits, and its bits as the selected type.
     pub fn union_element<T: Bits>(self, index: usize) -> Result<(u8, T), ObjectError> {
         let (elements, selector) = self.find_union_element(index, T::SIZE)?;
         let (mut bytes, mut which) = ([0; 16], [0]);
@@ -242,7 +245,8 @@ impl<'a, 'h> Obj<'a, 'h> {
         Ok((which[0], T::from_bytes(&bytes)))
     }
 
-    /// Stores into an element that is a union of bits, as the member with this number, which is no larger than `T`.
+    /// Stores into an element that is a union of bits, as the member with this number, whose size is at most
+    /// `T`'s.
     pub fn set_union_element<T: Bits>(self, index: usize, which: u8, value: T) -> Result<(), ObjectError> {
         let (elements, selector) = self.find_union_element(index, T::SIZE)?;
         let (types, union) = (&self.desc().context().types, elements.element.ty);
@@ -277,7 +281,7 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(wrong_kind(ty, "elements"));
         }
         let bytes = ty.size_with_length(|| length as u64);
-        // Elements without bytes have a length all the same, which programs read as an `Int64`.
+        // Elements of size zero still have a length, which programs read as an `Int64`.
         if bytes.max(length) > isize::MAX as usize {
             return Err(OutOfMemory { requested: bytes.max(length) }.into());
         }
@@ -309,39 +313,39 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
-    /// A vector with these elements, copied at once.
+    /// A vector with these elements, copied in bulk.
     ///
     /// # Errors
-    /// There is no memory; the type is not that of a vector with elements of the given bits.
+    /// Out of memory, or the type is not a vector type with elements of the given bits.
     pub fn vector_of<T: Bits>(&mut self, ty: &TypeRef, elements: &[T]) -> Result<Root<'f, 'h>, ObjectError> {
         let vector = self.array(ty, &[elements.len()])?;
         let array = vector.get(self);
         let element = array.elements()?.element.ty;
         let (first, length) = bits_of(array.object, T::SIZE)?;
-        // Where some bits are no value (a `Bool`), these are none.
+        // If some bit patterns are invalid (`Bool`), the type is not one of bits.
         if check_bits(ty, element, &[0xff; 16][..T::SIZE]).is_err() {
             elements.iter().try_for_each(|bits| check_bits(ty, element, &bits.to_bytes()[..T::SIZE]))?;
         }
         debug_assert_eq!(length, elements.len());
         let bytes = length.min(elements.len()) * T::SIZE;
-        // SAFETY: the vector has as many elements, and no other code knows it.
+        // SAFETY: the vector has this many elements, and no other code can reach it.
         unsafe { first.copy_from_nonoverlapping(NonNull::from(elements).cast(), bytes) };
         Ok(vector)
     }
 
-    /// An `Array` that has no `Memory` yet.
+    /// An `Array` without a `Memory` yet.
     pub(crate) fn bare_array(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
         self.allocate(ty, ty.size())
     }
 
-    /// Lets an array use a `Memory` from element `start` on; one that has fewer elements is left out.
+    /// Makes an array use a `Memory` from element `start` on; ignored if the `Memory` is shorter.
     pub(crate) fn set_memory(&self, array: Object, memory: Object, start: usize) {
         let Some(data) = address_of(memory, start) else { return };
         self.store(array, ARRAY_MEMORY, Some(memory));
         array.set_word_at(ARRAY_DATA, data);
     }
 
-    /// Makes a vector longer by `count` undefined elements at one end.
+    /// Appends or prepends `count` undefined elements to a vector.
     pub fn grow(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
         let old = vector.get(self).vector()?;
         let length = old.length.checked_add(count).filter(|&length| length <= isize::MAX as usize);
@@ -353,7 +357,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         if count > room {
             let ObjectKind::Array { memory, .. } = vector.get(self).desc().kind() else { return Ok(()) };
             let memory = memory.clone();
-            // Neither sum wraps: both lengths are at most `isize::MAX`. There may be no `Memory` of that size, but one for the elements.
+            // Neither sum wraps: both lengths are at most `isize::MAX`. There may not be enough memory for
+            // that capacity, but for the elements.
             let capacity = (length + old.length).clamp(SMALLEST_GROWTH, isize::MAX as usize);
             self.frame(|scope| {
                 let new = scope.memory(&memory, capacity)?;
@@ -375,7 +380,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(())
     }
 
-    /// Takes `count` elements off one end of a vector.
+    /// Removes `count` elements at one end of a vector.
     pub fn delete(&mut self, vector: Root<'_, 'h>, end: End, count: usize) -> Result<(), ObjectError> {
         let array = vector.get(self);
         let old = array.vector()?;
@@ -399,7 +404,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 }
 
 impl<'f, 'h> Scope<'f, 'h> {
-    /// A string of `count` elements, of one byte each, of an array or `Memory`, from `start` on.
+    /// A string of `count` one-byte elements of an array or `Memory`, from `start` on.
     pub(crate) fn string_of_bytes(
         &mut self,
         of: Root<'_, 'h>,
@@ -411,7 +416,7 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(wrong_kind(of.get(self).desc(), "elements of one byte"));
         }
         let text = self.zeroed_string(count)?;
-        // Memory that moves is elsewhere now.
+        // A moving `Memory` is elsewhere by now.
         let elements = of.get(self).elements()?.part(start, count)?;
         let from = MEMORY_ELEMENTS + elements.start;
         // SAFETY: `part` has checked the range against the `Memory`; the string has room for `count` bytes and is not shared yet.
@@ -419,7 +424,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(text)
     }
 
-    /// A `Memory` of a type, whose elements have one byte, with the bytes of a string.
+    /// A `Memory` of a type with one-byte elements, containing the bytes of a string.
     pub(crate) fn memory_of_string(
         &mut self,
         ty: &TypeRef,
@@ -432,12 +437,14 @@ impl<'f, 'h> Scope<'f, 'h> {
         };
         let memory = self.memory(ty, length)?;
         let (new, text) = (memory.get(self).object, text.get(self).object);
-        // SAFETY: a string has as many bytes as its length says, and the new `Memory`, not shared yet, has room for them.
+        // SAFETY: a string has as many bytes as its length states, and the new `Memory`, not shared yet, has
+        // room for them.
         unsafe { new.copy_to_new(MEMORY_ELEMENTS, text, STRING_BYTES, length) };
         Ok(memory)
     }
 
-    /// A new `Memory` of a type with `count` elements of an array or `Memory` of the same elements, from `start` on.
+    /// A new `Memory` of a type, with `count` elements of an array or `Memory` with the same element type,
+    /// from `start` on.
     pub(crate) fn memory_of_part(
         &mut self,
         ty: &TypeRef,
@@ -450,7 +457,7 @@ impl<'f, 'h> Scope<'f, 'h> {
             return Err(wrong_kind(of.get(self).desc(), "elements of this type"));
         }
         let new = self.memory(ty, count)?;
-        // Memory that moves is elsewhere now.
+        // A moving `Memory` is elsewhere by now.
         let elements = of.get(self).elements()?.part(start, count)?;
         move_elements(&elements, new.get(self).object, count, 0);
         Ok(new)
@@ -458,7 +465,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 }
 
 impl<'a> Obj<'a, '_> {
-    /// The elements of an array with one dimension.
+    /// The elements of a one-dimensional array.
     fn vector(self) -> Result<Elements<'a>, ObjectError> {
         match self.desc().kind() {
             ObjectKind::Array { dims: 1, .. } => self.elements(),
@@ -467,7 +474,8 @@ impl<'a> Obj<'a, '_> {
     }
 }
 
-/// Makes a vector longer by `count` elements at its end, if its `Memory` has room behind it; whether it has. Elements there are zero.
+/// Appends `count` elements to a vector if its `Memory` has room after it; returns whether it has. The
+/// elements there are zero.
 pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
     let (ObjectKind::Array { dims: 1, .. }, Some(memory)) =
         (vector.desc().kind(), vector.pointer_at(ARRAY_MEMORY))
@@ -491,14 +499,15 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
 
 /// Copies all elements into a new `Memory` of `capacity` elements, from `start` on.
 fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize) {
-    // Elements that a race made inconsistent are left out.
+    // Elements that a race made inconsistent are dropped.
     let count = old.length.min(old.capacity.saturating_sub(old.start)).min(capacity - start);
     let stride = old.stride();
     let at = |position: usize| MEMORY_ELEMENTS + position * stride;
-    // SAFETY: both ranges lie inside their objects: `count` is cut to what both have; the new one is not shared yet.
+    // SAFETY: both ranges are inside their objects: `count` is clamped to both; the new one is not shared
+    // yet.
     unsafe { new.copy_to_new(at(start), old.memory, at(old.start), count * stride) };
     if old.is_union() {
-        // SAFETY: as above, for the selectors, which lie behind all elements.
+        // SAFETY: as above, for the selectors, which follow all elements.
         unsafe { new.copy_to_new(at(capacity) + start, old.memory, at(old.capacity) + old.start, count) };
     }
 }

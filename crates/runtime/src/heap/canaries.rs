@@ -5,22 +5,24 @@
 //!       └─ bytes of the type ─┘ 32 bytes of a fixed pattern
 //! ```
 //!
-//! With [`HeapOptions::canaries`](super::HeapOptions::canaries) every object is allocated with [`Canaries::BYTES`] more than its type needs. Collections compare them
-//! with the pattern before they free anything. As every cell is preceded by the canary of another object or by the start of its block, a write before an object is found
-//! as well, unless it hits the tag. A read outside of an object returns the pattern, which is neither an address nor a small number.
+//! With [`HeapOptions::canaries`](super::HeapOptions::canaries) every object is allocated with
+//! [`Canaries::BYTES`] more than its type needs. Collections compare the canaries with the pattern before
+//! they free anything. As every cell is preceded by the canary of another object or by the start of its
+//! block, a write before an object is also found, unless it hits the tag. A read outside an object returns
+//! the pattern, which is neither an address nor a small number.
 //!
-//! Cost: a lock and 32 bytes for each object, and one comparison for each in a collection.
+//! Cost: a lock and 32 bytes for each object, and a comparison for each in a collection.
 
 use super::object::Object;
 use super::verify::Broken;
 
-/// Objects with canaries, and how many bytes each has before them.
+/// Objects with canaries, and the offset of each one's canary.
 #[derive(Debug, Default)]
 pub(crate) struct Canaries {
     objects: Vec<(Object, usize)>,
 }
 
-/// As a word neither an address of user space nor a plausible length.
+/// As a word, neither a user-space address nor a plausible length.
 const PATTERN: [u8; 8] = [0xc5, 0xca, 0x7a, 0x21, 0xe5, 0xca, 0x7a, 0xc5];
 
 impl Canaries {
@@ -46,7 +48,7 @@ impl Canaries {
         Ok(())
     }
 
-    /// Forgets the objects that a sweep is about to free.
+    /// Drops the objects that a sweep is about to free.
     pub(crate) fn keep(&mut self, is_alive: impl Fn(Object) -> bool) {
         self.objects.retain(|&(object, _)| is_alive(object));
     }

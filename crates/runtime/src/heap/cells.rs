@@ -1,4 +1,4 @@
-//! The default heap: cells in size classes, which do not move.
+//! The default heap: non-moving cells in size classes.
 //!
 //! ```text
 //!   allocate ── cell ── bump ─────────────────────────────────────────────► object
@@ -9,10 +9,11 @@
 //!             budget spent, or no room? collect; then a block from the space; still none after a full one: OutOfMemory
 //! ```
 //!
-//! If a full collection kept dead objects for finalizers that have run since, another one precedes the error.
+//! If a full collection kept dead objects for finalizers that have run since, another one is tried before the
+//! error.
 //!
-//! **Locks.** The state's lock is taken inside the world's, never the other way round, and only that of handles is taken inside
-//! it. It is taken once for each block that a thread uses up.
+//! **Locks.** The state's lock is taken inside the world's, never the reverse, and only the handles' lock is
+//! taken inside it. It is taken once for each block that a thread uses up.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,7 +40,7 @@ pub(super) struct State {
     pub(super) space: Space,
     pub(super) policy: Policy,
     pub(super) stats: HeapStats,
-    /// Objects and frames that the last collection looked at, or its check.
+    /// Objects and frames visited by the last collection or its verification.
     pub(super) work: usize,
     /// Whether the last collection kept dead objects for their finalizers.
     pub(super) revived: bool,
@@ -61,11 +62,11 @@ impl Cells {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock is a defect that verification found.
+        // A panic under this lock means that verification found a defect.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A cell, when the current run is used up.
+    /// A cell, after the current run was used up.
     fn allocate_cell(
         &self,
         heap: &Heap,
@@ -73,7 +74,7 @@ impl Cells {
         class: SizeClass,
         tag: u64,
     ) -> Result<Object, OutOfMemory> {
-        // A run of one cell is used up at once, so the next allocation comes here as well.
+        // A run of one cell is used up immediately, so the next allocation comes here as well.
         let one_by_one = heap.stress_point(mutator) || heap.options.canaries;
         loop {
             if mutator.next_run(class, one_by_one.then_some(1))
@@ -99,7 +100,7 @@ impl Cells {
         Ok(object)
     }
 
-    /// Takes something from the space, collecting when it is time or when there is none.
+    /// Takes something from the space, collecting when a collection is due or nothing is left.
     fn supply<T>(
         &self,
         heap: &Heap,
@@ -131,7 +132,7 @@ impl Cells {
                     }
                 }
             };
-            // When another thread collected instead, it is looked again without counting that as an attempt.
+            // If another thread collected instead, the retry does not count as an attempt.
             if heap.collect(mutator, kind) {
                 last = Some(kind);
             }

@@ -6,15 +6,17 @@
 //!   └── blocks 2 to 127 of BLOCK bytes, 16 units each        cells of one class, or units of large objects
 //! ```
 //!
-//! A large object takes consecutive units, from any unit on. Whole blocks would waste up to half of the memory of
-//! objects of little more than 16 or 32 KiB.
+//! A large object takes consecutive units, starting at any unit. Whole blocks would waste up to half of the
+//! memory of objects slightly larger than 16 or 32 KiB.
 //!
-//! The address of an object gives its chunk (by masking) and so the place of its mark bit. An object that is larger than a
-//! chunk has its own chunk, longer than `CHUNK`; it starts in the first blocks, so the same mask holds.
+//! The address of an object determines its chunk (by masking) and so the position of its mark bit. An object
+//! that is larger than a chunk has its own chunk, longer than `CHUNK`; it starts in the first blocks, so the
+//! same mask works.
 //!
 //! **C1.** A mark bit is written only by the collector while the world is stopped, and read by it and by the one mutator that
 //! owns the block.
-//! **C2.** An address whose chunk is looked up lies in a chunk that is mapped: it is the address of a cell of this heap.
+//! **C2.** An address whose chunk is looked up is in a mapped chunk: it is the address of a cell of this
+//! heap.
 
 use std::ptr::NonNull;
 
@@ -25,19 +27,19 @@ use super::pages::Pages;
 
 /// The size and alignment of a chunk.
 pub(crate) const CHUNK: usize = 4 << 20;
-/// Blocks of a chunk, those with mark bits included.
+/// Blocks of a chunk, including those with mark bits.
 pub(crate) const BLOCKS: usize = CHUNK / BLOCK;
 /// Blocks at the start of a chunk that hold its mark bits.
 pub(crate) const RESERVED: usize = MARK_BYTES / BLOCK;
 /// The unit of large objects.
 pub(crate) const UNIT: usize = 2 << 10;
-/// Units of a chunk, those with mark bits included.
+/// Units of a chunk, including those with mark bits.
 pub(crate) const UNITS: usize = CHUNK / UNIT;
 /// Units of a block.
 pub(crate) const UNITS_PER_BLOCK: usize = BLOCK / UNIT;
 /// Units at the start of a chunk that hold its mark bits.
 pub(crate) const RESERVED_UNITS: usize = RESERVED * UNITS_PER_BLOCK;
-/// Where a large object lies in its first unit.
+/// The offset of a large object in its first unit.
 pub(crate) const LARGE_OBJECT: usize = FIRST_CELL + TAG_BYTES;
 
 const WORD: usize = 8;
@@ -53,7 +55,8 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// A chunk with room for so many bytes behind the mark bits, in whole blocks; `None` when the system has no memory.
+    /// A chunk with room for `bytes` bytes after the mark bits, in whole blocks; `None` if the system has no
+    /// memory.
     pub(crate) fn map(bytes: usize) -> Option<Chunk> {
         let blocks = bytes.div_ceil(BLOCK).checked_add(RESERVED)?;
         Some(Chunk { pages: Pages::map(blocks.checked_mul(BLOCK)?, CHUNK)? })
@@ -89,15 +92,15 @@ pub(crate) struct UnitPtr(NonNull<u8>);
 impl UnitPtr {
     /// The object that begins here.
     pub(crate) fn object(self) -> NonNull<u8> {
-        // SAFETY: a unit is longer than that.
+        // SAFETY: a unit is longer than this offset.
         unsafe { self.0.add(LARGE_OBJECT) }
     }
 
-    /// Fills the unit and what follows it with a byte.
+    /// Fills the unit and the following memory with a byte.
     ///
     /// # Safety
     ///
-    /// So many bytes are mapped, and no code uses their content.
+    /// That many bytes are mapped, and no code uses their content.
     pub(crate) unsafe fn fill(self, bytes: usize, byte: u8) {
         // SAFETY: by the contract.
         unsafe { self.0.write_bytes(byte, bytes) }
@@ -119,7 +122,7 @@ impl BlockPtr {
     /// The cell at a position.
     pub(crate) fn cell(self, class: SizeClass, position: usize) -> NonNull<u8> {
         debug_assert!(position <= class.cells());
-        // SAFETY: cells lie inside the block, and the end of the last one at most at the block's end.
+        // SAFETY: cells are inside the block, and the last one ends at or before its end.
         unsafe { self.0.add(FIRST_CELL + position.min(class.cells()) * class.cell_bytes()) }
     }
 
@@ -132,7 +135,7 @@ impl BlockPtr {
     ///
     /// The caller is the collector, or the mutator that owns the block (C1), and the chunk is mapped.
     unsafe fn mark_word(self, index: usize) -> u64 {
-        // SAFETY: by the contract; the index is cut to the block's words.
+        // SAFETY: by the contract; the index is reduced to the block's words.
         unsafe { self.marks().add(index % BLOCK_MARK_WORDS).read() }
     }
 
@@ -140,24 +143,24 @@ impl BlockPtr {
     ///
     /// # Safety
     ///
-    /// As [`BlockPtr::next_run`].
+    /// As for [`BlockPtr::next_run`].
     pub(crate) unsafe fn count_marks(self) -> usize {
         // SAFETY: by the contract.
         (0..BLOCK_MARK_WORDS).map(|word| unsafe { self.mark_word(word) }.count_ones() as usize).sum()
     }
 
-    /// Forgets all marks of the block.
+    /// Clears all marks of the block.
     ///
     /// # Safety
     ///
     /// The caller is the collector (C1), and the chunk is mapped.
     pub(crate) unsafe fn clear_marks(self) {
-        // SAFETY: by the contract; the words are those of the block.
+        // SAFETY: by the contract; the words belong to the block.
         unsafe { self.marks().write_bytes(0, BLOCK_MARK_WORDS) }
     }
 
-    /// The next cells, from position `from` on, that hold no marked object: at most as many as `max_bytes` take, at least
-    /// one. Positions from and to.
+    /// The next cells, from position `from` on, without marked objects: at most as many as fit `max_bytes`,
+    /// at least one. Returns the range of positions.
     ///
     /// # Safety
     ///
@@ -174,7 +177,7 @@ impl BlockPtr {
         let word = |bit: usize| unsafe { self.mark_word(bit / MARKS_PER_WORD) };
         let start = (from..cells).find(|&p| word(bit(p)) >> (bit(p) % MARKS_PER_WORD) & 1 == 0)?;
         let end = cells.min(start + (max_bytes / bytes).max(1));
-        // Bits are set at starts of objects only, so the next one set says where the run ends.
+        // Bits are set only at starts of objects, so the next set bit ends the run.
         let (mut at, last) = (bit(start) + 1, bit(end - 1));
         while at <= last {
             let rest = word(at) >> (at % MARKS_PER_WORD);
@@ -207,7 +210,7 @@ pub(crate) struct MarkBit {
 }
 
 impl MarkBit {
-    /// Where the mark bit of an object of the heap is.
+    /// The mark bit of an object of the heap.
     pub(crate) fn of(object: Object) -> MarkBit {
         let bit = object.address() % CHUNK / WORD;
         let offset = bit / MARKS_PER_WORD * WORD;
@@ -225,11 +228,11 @@ impl MarkBit {
         unsafe { self.word.read() & self.mask != 0 }
     }
 
-    /// Sets the mark; whether it was not set before.
+    /// Sets the mark; returns whether it was clear before.
     ///
     /// # Safety
     ///
-    /// As [`MarkBit::get`], and the caller is the collector.
+    /// As for [`MarkBit::get`], and the caller is the collector.
     pub(crate) unsafe fn set(self) -> bool {
         // SAFETY: by the contract.
         unsafe {
@@ -239,17 +242,17 @@ impl MarkBit {
         }
     }
 
-    /// Forgets the mark.
+    /// Clears the mark.
     ///
     /// # Safety
     ///
-    /// As [`MarkBit::set`].
+    /// As for [`MarkBit::set`].
     pub(crate) unsafe fn clear(self) {
         // SAFETY: by the contract.
         unsafe { self.word.write(self.word.read() & !self.mask) }
     }
 
-    /// Asks the processor to have the mark at hand soon.
+    /// Prefetches the mark.
     pub(crate) fn prefetch(self) {
         super::object::prefetch(self.word.cast());
     }
@@ -267,7 +270,7 @@ mod tests {
             let cells = class.cells();
             let marked = |p: usize| p % 7 == 3 || p.is_multiple_of(5) || p == cells - 1;
             for position in (0..cells).filter(|&p| marked(p)) {
-                // SAFETY: a cell of a mapped chunk that no other code knows.
+                // SAFETY: a cell of a mapped chunk that no other code refers to.
                 unsafe {
                     let object = Object::from_pointer(block.cell(class, position).add(TAG_BYTES));
                     assert!(MarkBit::of(object).set());

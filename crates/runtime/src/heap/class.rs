@@ -1,7 +1,7 @@
-//! Size classes: which cell an object of a given size gets.
+//! Size classes: the cell for an object of a given size.
 //!
-//! A *cell* is a tag word and the object behind it. A block of [`BLOCK`] bytes holds cells of one class, the first of them eight
-//! bytes into the block, so that the first object is aligned to 16:
+//! A *cell* is a tag word followed by the object. A block of [`BLOCK`] bytes holds cells of one class; the
+//! first begins eight bytes into the block, so that the first object is aligned to 16:
 //!
 //! ```text
 //!   block │ 8 unused │ tag │ object …  │ tag │ object …  │ … │ rest │
@@ -10,18 +10,18 @@
 //!
 //! | classes | cell sizes | why |
 //! |---|---|---|
-//! | 0 to 62 | 16, 24, … 512 | most objects have a few words; a step of one word wastes nothing |
+//! | 0 to 62 | 16, 24, … 512 | most objects have a few words, and a step of one word wastes nothing |
 //! | 63 on | a block divided into 56, 50, … 2 cells, rounded down to 16 | at most an eighth is lost, until one block holds few |
 //!
-//! In a class whose size is a multiple of 16 every object is aligned to 16, which types with 128-bit fields need.
-//! Larger objects take whole units (`chunk.rs`), of which they lose an eighth at most.
+//! In a class whose size is a multiple of 16 every object is aligned to 16, as types with 128-bit fields
+//! require. Larger objects take whole units (`chunk.rs`), which wastes at most an eighth.
 
 use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 
 /// The number of size classes.
 pub const CLASSES: usize = FINE + COARSE.len();
 
-/// The largest cell that lies in a block with others.
+/// The largest cell that shares a block.
 pub const MAX_CELL: usize = coarse_size(COARSE.len() - 1);
 
 /// Classes whose sizes are one word apart.
@@ -29,7 +29,7 @@ const FINE: usize = 63;
 const SMALLEST: usize = 16;
 const LARGEST_FINE: usize = SMALLEST + 8 * (FINE - 1);
 
-/// How many cells a block of each further class holds.
+/// The number of cells in a block of each further class.
 const COARSE: [usize; 24] =
     [56, 50, 44, 40, 35, 32, 28, 25, 22, 20, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2];
 
@@ -53,8 +53,8 @@ pub(crate) const CELLS: [u32; CLASSES] = {
 pub struct SizeClass(u8);
 
 impl SizeClass {
-    /// The class of objects of `bytes` bytes, the tag not counted, aligned to `align` (at most 16). `None`: the object
-    /// is too large for a cell.
+    /// The class of objects of `bytes` bytes, tag excluded, aligned to `align` (at most 16). `None`: the
+    /// object is too large for a cell.
     pub fn of(bytes: usize, align: usize) -> Option<SizeClass> {
         let cell = bytes.checked_add(TAG_BYTES)?.max(SMALLEST).next_multiple_of(align.clamp(8, 16));
         if cell <= LARGEST_FINE {
@@ -69,12 +69,12 @@ impl SizeClass {
         (0..CLASSES as u8).map(SizeClass)
     }
 
-    /// A dense number.
+    /// A dense index.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The bytes of a cell.
+    /// The size of a cell in bytes.
     pub fn cell_bytes(self) -> usize {
         CELLS[self.index()] as usize
     }

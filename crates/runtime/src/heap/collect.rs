@@ -1,15 +1,16 @@
-//! One collection of cells, from stopping the world to letting it continue. Finalizers run after that (`heap.rs`).
+//! One collection of the cell heap, from stopping the world to resuming it. Finalizers run afterwards
+//! (`heap.rs`).
 //!
 //! | phase | minor | full |
 //! |---|---|---|
 //! | 1 | retire the mutators' runs | the same; clear all marks |
-//! | 2 | mark from roots and from old objects that were stored into; if that is too much, continue as a full one | mark from roots |
-//! | 3 | clear weak references and handles to what is unmarked, also in objects that are dead themselves | the same |
-//! | 4 | mark dead objects with a visiting finalizer, and what they reach | the same |
-//! | 5 | verification, if wanted | the same |
-//! | 6 | free unmarked blocks, list those with room | the same; give whole chunks back |
+//! | 2 | mark from roots and from old objects that were stored into; if that is too much, continue as a full collection | mark from roots |
+//! | 3 | clear weak references and handles to unmarked objects, even in dead objects | the same |
+//! | 4 | mark dead objects with a visiting finalizer, and everything reachable from them | the same |
+//! | 5 | verification, if enabled | the same |
+//! | 6 | free unmarked blocks, list those with room | the same; return whole chunks |
 //!
-//! Phase 6 does not touch cells: mutators find the free ones when they need them.
+//! Phase 6 does not touch cells: mutators find the free ones on demand.
 
 use std::time::Instant;
 
@@ -27,11 +28,11 @@ use super::world::Stopped;
 use crate::events::{Span, Stage};
 
 impl Cells {
-    /// Collects; `false` when another thread did meanwhile.
+    /// Collects; `false` if another thread did so instead.
     ///
     /// # Panics
     ///
-    /// When verification is on and finds the heap broken.
+    /// If verification is enabled and finds the heap broken.
     pub(super) fn stop_and_collect(&self, heap: &Heap, mutator: &Mutator, kind: Collection) -> bool {
         let asked = Instant::now();
         let stopping = phase(heap, "stop threads");
@@ -111,7 +112,7 @@ unsafe fn cycle(
     if kind == Collection::Minor {
         marker.limit(policy.most_visits(&heap.options));
     }
-    // SAFETY: here and below: the world is stopped, and roots and fields hold objects of this heap.
+    // SAFETY: here and below, the world is stopped, and roots and fields hold objects of this heap.
     let gave_up = unsafe { !marker.drain() };
     if gave_up {
         kind = Collection::Full;
@@ -135,7 +136,7 @@ unsafe fn cycle(
     // SAFETY: as above.
     unsafe { marker.drain() };
     if let Some(mut census) = marker.census() {
-        // Weak references keep permanent objects, too.
+        // Weak references to permanent objects stay.
         heap.handles.clear_weak(|object| {
             if object.tag() & TAG_PERMANENT != 0 {
                 census.note(object);

@@ -1,8 +1,9 @@
-//! Run-time types, which objects' tags name.
+//! Run-time types, which the tags of objects refer to.
 //!
-//! A [`TypeDesc`] tells the collector where the pointers of an object are, and other code the object's type. It is made
-//! from the layout of `ir`'s type table and lives as long as something uses the type (`census.rs`). It is a permanent object itself, of type `DataType`
-//! (`UnionAll` if it stands for a parametric type without parameters), so that `typeof` is the tag without its bits:
+//! A [`TypeDesc`] tells the collector where the pointers of an object are, and other code the object's type.
+//! It is made from the layout in `ir`'s type table and lives as long as something uses the type
+//! (`census.rs`). It is itself a permanent object, of type `DataType` (`UnionAll` for a parametric type
+//! without parameters), so that `typeof` is the tag without its low bits:
 //!
 //! ```text
 //!   record │ pad │ tag of DataType │ TypeDesc … │ pad │ own tag │ instance
@@ -10,19 +11,20 @@
 //!                                  └─ the address in tags of objects of this type, a multiple of 16
 //! ```
 //!
-//! Types without their own objects (abstract types, unions) have a description too, because they are values.
+//! Types without instances (abstract types, unions) also have a description, because they are values.
 //!
-//! How objects lie behind their tags:
+//! The layout of objects after their tags:
 //!
 //! | type | layout | pointers |
 //! |---|---|---|
 //! | structs, boxes | the type's layout | its pointer map |
 //! | `String` | length, bytes, a zero byte | none |
-//! | `Memory{T}` | length, address of the elements, elements; for unions of bits one selector byte each behind them | of each element |
+//! | `Memory{T}` | length, address of the elements, elements; followed, for unions of bits, by one selector byte each | of each element |
 //! | `Array{T, N}` | address of the first element, `Memory`, N dimensions | the `Memory` |
 //! | `WeakRef` | the referent | none that keeps it alive |
 //!
-//! Elements without size have no address: the first word of an `Array` counts elements of the `Memory` from 0 then.
+//! Elements of size zero have no address: then the first word of an `Array` is an element index into the
+//! `Memory`, from 0.
 
 use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
@@ -35,16 +37,17 @@ use brolga_ir::types::{Field, FieldRepr, Layout, LayoutError, Type, TypeKind};
 use super::field_table::FieldTable;
 use super::layout::{ARRAY_DIMS, ARRAY_MEMORY, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS, TAG_PERMANENT};
 
-/// The collector's treatment of an object.
+/// How the collector scans an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Scan {
     /// It holds no pointers.
     Nothing,
-    /// Word `i` is a pointer when bit `i` is set.
+    /// Word `i` is a pointer if bit `i` is set.
     Words(u64),
-    /// Pointers are at these offsets.
+    /// Pointers at these offsets.
     Offsets(Arc<[u32]>),
-    /// A `Memory`: as many elements as its length says, `stride` bytes apart, with pointers at these offsets in each.
+    /// A `Memory`: its length is the number of elements, `stride` bytes apart, each with pointers at these
+    /// offsets.
     Elements { stride: u32, offsets: Arc<[u32]> },
 }
 
@@ -61,9 +64,8 @@ pub enum ObjectKind {
     Module,
     /// A `Memory`.
     Memory(Element),
-    /// An `Array` with so many dimensions.
+    /// An `Array` with `dims` dimensions.
     Array {
-        /// The number of dimensions.
         dims: u32,
         /// The type of its `Memory`.
         memory: TypeRef,
@@ -72,27 +74,25 @@ pub enum ObjectKind {
     Weak,
     /// A type: a [`TypeDesc`].
     DataType,
-    /// No object has exactly this type, or the run time has no layout for it.
+    /// No object has exactly this type, or the run time does not lay it out.
     NoInstances,
 }
 
 /// The elements of a `Memory`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
-    /// The type.
     pub ty: Type,
-    /// How it is stored.
     pub repr: FieldRepr,
-    /// From one element to the next; without the selector of a union.
+    /// The distance between elements, without the selectors of a union.
     pub stride: u32,
-    /// Alignment.
     pub align: u32,
     /// Offsets of the pointers inside.
     pub pointers: Arc<[u32]>,
 }
 
 impl Element {
-    /// Whether elements take no memory: they are all alike, and there may be any number of them. A union of such types has selectors, which take some.
+    /// Whether elements take no memory: they are all alike, and there may be any number of them. A union of
+    /// such types has selectors, which take memory.
     pub fn is_empty(&self) -> bool {
         self.stride == 0 && !matches!(self.repr, FieldRepr::BitsUnion { .. })
     }
@@ -115,7 +115,8 @@ pub struct TypeDesc {
     charge: Charge,
 }
 
-/// What the maps of the heap take for a description, about: two rows, for the context that it was asked for in and for that which it belongs to.
+/// Approximate overhead of a description in the heap's maps: two rows, for the context in which it was
+/// requested and for the one it belongs to.
 const MAP_ROWS: usize = 96;
 
 impl std::fmt::Debug for TypeDesc {
@@ -157,38 +158,39 @@ impl std::ops::Deref for TypeRef {
 }
 
 impl TypeRef {
-    /// How many references there are to the record.
+    /// The number of references to the record.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
-    /// The addresses of the record, in which the type and its instance lie as objects.
+    /// The address range of the record, which contains the type and its instance as objects.
     pub(crate) fn addresses(&self) -> std::ops::Range<usize> {
         let start = Arc::as_ptr(&self.0).addr();
         start..start + size_of::<Record>()
     }
 
-    /// Makes the record of `desc`, an object whose type has the tag `datatype`; `None` for the type of types itself.
+    /// Makes the record of `desc`, an object whose type has the tag `datatype`; `None` for the type of types
+    /// itself.
     pub(crate) fn new(desc: TypeDesc, datatype: Option<u64>) -> TypeRef {
         let record = Arc::new_cyclic(|own: &std::sync::Weak<Record>| {
             let own = (own.as_ptr().addr() + offset_of!(Record, desc)) as u64;
             let tag = datatype.unwrap_or(own) | TAG_PERMANENT;
             Record { pad: 0, tag, desc, instance_pad: 0, instance_tag: own | TAG_PERMANENT, instance: 0 }
         });
-        // `TypeDesc::object` finds its way back to the words beside the description.
+        // `TypeDesc::object` uses this provenance to reach the words around the description.
         Arc::as_ptr(&record).expose_provenance();
         TypeRef(record)
     }
 }
 
 impl TypeDesc {
-    /// The tag word of a new object of this type. Without its low bits it is the type's own address.
+    /// The tag word of a new object of this type. Without its low bits it is the type's address.
     pub fn tag(&self) -> u64 {
         std::ptr::from_ref(self).expose_provenance() as u64 & !TAG_BITS
     }
 
-    /// Where the only instance of the type lies, from its description on; `None` if the type has more than one. That of `Type{T}`
-    /// is `T`, which only the table of types knows.
+    /// The offset of the only instance of the type from its description; `None` if the type has more than
+    /// one. The instance of `Type{T}` is `T`, which only the table of types can find.
     pub(super) fn instance_offset(&self) -> Option<usize> {
         let has_one = matches!(&self.kind, ObjectKind::Struct(layout) if layout.size == 0 && !self.mutable);
         has_one.then(|| offset_of!(Record, instance) - offset_of!(Record, desc))
@@ -199,17 +201,17 @@ impl TypeDesc {
         &self.kind
     }
 
-    /// The type in the IR, as [`TypeDesc::context`] numbers it; `None` for weak references, which have none.
+    /// The type in the IR, numbered in [`TypeDesc::context`]; `None` for weak references.
     pub fn ty(&self) -> Option<Type> {
         self.ty
     }
 
-    /// The context that the type and those of its fields belong to.
+    /// The context of the type and of its fields' types.
     pub fn context(&self) -> &Arc<Context> {
         &self.cx
     }
 
-    /// Whether objects have an identity, so that only an object itself is `===` to it.
+    /// Whether objects have an identity, so that an object is `===` only to itself.
     pub fn is_mutable(&self) -> bool {
         self.mutable
     }
@@ -224,7 +226,8 @@ impl TypeDesc {
         &self.name
     }
 
-    /// The bytes of an object without its tag; of what stands in front of the elements if it has a length.
+    /// The size of an object in bytes, without its tag; for an object with a length, the size of the part
+    /// before the elements.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -239,7 +242,7 @@ impl TypeDesc {
         self.scan == Scan::Nothing
     }
 
-    /// The fields of a struct, tuple or named tuple; none for other types.
+    /// The fields of a struct, tuple or named tuple; empty for other types.
     pub(crate) fn field_table(&self) -> &FieldTable {
         self.fields.get_or_init(|| match (&self.kind, self.ty) {
             (ObjectKind::Struct(layout), Some(ty)) => {
@@ -259,7 +262,7 @@ impl TypeDesc {
         })
     }
 
-    /// The bytes of the description in tables, about.
+    /// The approximate size of the description in tables, in bytes.
     pub(super) fn table_bytes(&self) -> usize {
         self.charge.bytes()
     }
@@ -272,7 +275,7 @@ impl TypeDesc {
         &self.owner
     }
 
-    /// The bytes of an object whose length word `length` gives; the largest number when there is no such object.
+    /// The size of an object whose length word is `length()`; the largest number if there is no such object.
     pub(crate) fn size_with_length(&self, length: impl FnOnce() -> u64) -> usize {
         let sized = |unit: usize, extra: usize| {
             let length = usize::try_from(length()).ok()?;
@@ -294,7 +297,7 @@ impl TypeDesc {
 #[derive(Debug)]
 pub(crate) struct Maker {
     pub(crate) owner: Arc<()>,
-    /// What descriptions take is charged here.
+    /// Descriptions are charged here.
     pub(crate) meter: Arc<Meter>,
 }
 
@@ -353,7 +356,8 @@ impl Maker {
         self.desc(cx, None, ObjectKind::Weak, 8, Scan::Nothing)
     }
 
-    /// The run-time form of a type that is none of the fixed ones. `memory` describes the type of an array's `Memory`.
+    /// The run-time form of a type other than the fixed ones. `memory` describes the type of an array's
+    /// `Memory`.
     pub(crate) fn describe(
         &self,
         cx: &Arc<Context>,
@@ -392,7 +396,7 @@ impl Maker {
     }
 }
 
-/// How the elements of a `Memory` lie.
+/// The layout of the elements of a `Memory`.
 fn describe_element(cx: &Context, ty: Type) -> Result<Element, LayoutError> {
     let types = &cx.types;
     let repr = types.field_repr(ty);

@@ -1,11 +1,11 @@
 //! The fields of a type by name, for accesses whose type is only known at run time.
 //!
 //! ```text
-//!   getfield(x, :name)   tag of x ──► TypeDesc ──► FieldTable ──► name, offset, how it is read
+//!   getfield(x, :name)   tag of x ──► TypeDesc ──► FieldTable ──► name, offset, how to read it
 //! ```
 //!
-//! The names are stored with the type, so a search compares bytes: it takes no lock, interns nothing and allocates nothing. A table is
-//! made at its first use; most types never need one.
+//! The names are stored with the type, so a search compares bytes: it takes no lock and neither interns nor
+//! allocates. A table is made on first use; most types never need one.
 //!
 //! Cost of a search: linear in the fields, which are few.
 
@@ -22,9 +22,8 @@ pub(crate) struct FieldRow {
     name: Option<Box<str>>,
     /// The type of values that may be stored.
     pub(crate) ty: Type,
-    /// How they are stored.
+    /// How values are stored.
     pub(crate) repr: FieldRepr,
-    /// Where.
     pub(crate) offset: usize,
     /// Whether it is declared `const`.
     pub(crate) is_const: bool,
@@ -33,7 +32,7 @@ pub(crate) struct FieldRow {
 }
 
 impl FieldRow {
-    /// The name; tuples have none.
+    /// The name; `None` for tuples.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -58,7 +57,7 @@ impl FieldTable {
         FieldTable(rows.collect())
     }
 
-    /// The bytes that the table takes, about.
+    /// The approximate size of the table, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let names = self.0.iter().filter_map(|row| row.name()).map(|name| name.len() + 16);
         size_of_val(&*self.0) + names.sum::<usize>()
@@ -69,7 +68,7 @@ impl FieldTable {
         &self.0
     }
 
-    /// The position from 0 of the field of this name.
+    /// The position, from 0, of the field with this name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
         self.0.iter().position(|row| row.name.as_ref().is_some_and(|known| known.as_bytes() == name))
     }

@@ -1,7 +1,7 @@
-//! Finalizers: what they are, and running them, at the end of a collection.
+//! Finalizers: their kinds, and running them at the end of a collection.
 //!
-//! A finalizer that calls compiled code is under the limits of the call that triggered the collection. When that call has ended, the remaining finalizers
-//! stay ready: they run at the end of the next collection.
+//! A finalizer that calls compiled code is subject to the limits of the call that triggered the collection.
+//! When that call has ended, the remaining finalizers stay ready: they run at the end of the next collection.
 
 use super::handles::{AtDeath, release};
 use super::heap::Heap;
@@ -10,11 +10,11 @@ use super::scope::{Obj, Root, Scope, with_frame};
 use crate::exception::Exception;
 use crate::fence::fenced;
 
-/// The action when an object has died.
+/// What happens when an object has died.
 pub enum Finalizer {
     /// Called with the object.
     Visit(VisitFn),
-    /// Called without it; also when the heap is dropped. For memory and files that the object owned.
+    /// Called without it; also when the heap is dropped. For memory and files owned by the object.
     Release(Box<dyn FnOnce() + Send>),
 }
 
@@ -56,7 +56,7 @@ impl<'h> Scope<'_, 'h> {
 }
 
 impl Heap {
-    /// Runs what waits for objects that have died.
+    /// Runs the finalizers that are ready.
     pub(super) fn run_finalizers(&self, mutator: &Mutator) {
         let mut failed = 0;
         let mut note = |text| {
@@ -71,8 +71,9 @@ impl Heap {
     }
 }
 
-/// Runs the finalizers that visit dead objects; `failed` gets their exceptions and panics. Finalizers that become ready meanwhile
-/// run as well, in the same loop and not nested. Where a limited call has ended, the others wait for the next collection.
+/// Runs the finalizers that visit dead objects; `failed` receives their exceptions and panics. Finalizers
+/// that become ready meanwhile also run, in the same loop and not nested. If a limited call has ended, the
+/// others wait for the next collection.
 fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
     struct Back<'a>(&'a Mutator, bool);
     impl Drop for Back<'_> {
@@ -94,7 +95,7 @@ fn run_visits(heap: &Heap, mutator: &Mutator, mut failed: impl FnMut(String)) {
             let done = fenced(|| visit(scope, root));
             let thrown = mutator.exceptions.last_above(depth);
             let thrown = thrown.map(|pending| Exception::new(heap, pending).to_string());
-            // There is no handler. Traces above go with the next exception that takes their place.
+            // There is no handler. Stale traces are overwritten by the next exception at the same depth.
             mutator.exceptions.truncate(depth);
             Some(done.err().or(thrown))
         })

@@ -1,17 +1,18 @@
 //! Handles: references of Rust code and finalizers that outlive a scope.
 //!
-//! | handle | keeps the object alive | what happens when the object dies |
+//! | handle | keeps the object alive | effect of the object's death |
 //! |---|---|---|
 //! | [`Persistent`] | yes, until dropped | – |
-//! | [`RootCell`] | yes, what was stored last | – |
-//! | [`WeakHandle`] | no | it gives `None` |
-//! | [`Finalizer::Visit`](super::Finalizer::Visit) | no | the object comes back for one call, which may keep it |
+//! | [`RootCell`] | yes, the object stored last | – |
+//! | [`WeakHandle`] | no | it returns `None` |
+//! | [`Finalizer::Visit`](super::Finalizer::Visit) | no | the object is resurrected for one call, which may keep it |
 //! | [`Finalizer::Release`](super::Finalizer::Release) | no | the closure runs; it never sees the object |
 //!
-//! An object dies, for all four, when nothing reaches it; weak references are cleared before finalizers run, so no code finds an
-//! object that is being finalized. Finalizers of objects that die in the same collection run in the reverse order of
-//! registration, after the collection, on the thread that made it. When the heap is dropped, `Release` runs for every
-//! object that is left, and `Visit` does not, because there is no heap any more to visit.
+//! For all four, an object dies when it becomes unreachable; weak references are cleared before finalizers
+//! run, so no code finds an object that is being finalized. Finalizers of objects that die in the same
+//! collection run in reverse order of registration, after the collection, on the collecting thread. When the
+//! heap is dropped, `Release` runs for every remaining object, and `Visit` does not, because no heap is left
+//! to visit.
 //!
 //! Threads of the program may race on a cell:
 //!
@@ -20,11 +21,12 @@
 //! | C1  | store into a cell | Release | C2 | another thread would follow the reference to fields it cannot see yet |
 //! | C2  | load from a cell | Acquire | C1 | as C1, from the other side |
 //!
-//! **Failures.** An exception or a panic of a finalizer has no handler, and the program continues. It is counted, and its message
-//! is kept until it is taken ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), the last [`MAX_FAILURES`] at
-//! most. The message of a closure that panics when the heap is dropped is lost.
+//! **Failures.** An exception or a panic of a finalizer has no handler, and the program continues. It is
+//! counted, and its message is kept until it is taken
+//! ([`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures)), at most the last
+//! [`MAX_FAILURES`]. The message of a closure that panics when the heap is dropped is lost.
 //!
-//! Cost: a collection looks at every handle and finalizer once.
+//! Cost: a collection visits every handle and finalizer once.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -36,9 +38,10 @@ use crate::fence::fenced;
 
 use super::object::Object;
 
-/// The record kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file reads no more than its kind.
+/// The record kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file uses
+/// only the kind.
 pub(crate) enum AtDeath {
-    /// The object comes back, with the closure that is called with it, which `finalize.rs` defines.
+    /// The object is resurrected for a call of the closure, which `finalize.rs` defines.
     Visit(Box<dyn Any + Send>),
     /// Called without the object.
     Release(Box<dyn FnOnce() + Send>),
@@ -149,8 +152,8 @@ pub struct Persistent(Handle);
 #[derive(Debug)]
 pub struct WeakHandle(Handle);
 
-/// A word in memory that keeps what it refers to alive: a global variable of compiled code, which reads and writes it by its
-/// address. It is a root of every collection, so storing into it needs no barrier.
+/// A word in memory that keeps its referent alive: a global variable of compiled code, which accesses it by
+/// its address. It is a root of every collection, so storing into it needs no barrier.
 #[derive(Debug)]
 pub struct RootCell {
     word: Arc<AtomicPtr<u8>>,
@@ -165,7 +168,8 @@ impl RootCell {
 }
 
 fn load(word: &AtomicPtr<u8>) -> Option<Object> {
-    // SAFETY: compiled code and `set_cell` store references to objects of the heap only; what is there is kept alive.
+    // SAFETY: compiled code and `set_cell` store only references to objects of the heap, which the cell keeps
+    // alive.
     NonNull::new(word.load(Ordering::Acquire)).map(|object| unsafe { Object::from_pointer(object) }) // C2
 }
 
@@ -182,17 +186,17 @@ pub(crate) struct Handles {
     failures: Mutex<VecDeque<String>>,
 }
 
-/// The most failures of finalizers that are kept: enough for a diagnosis.
+/// The maximum number of finalizer failures kept: enough for a diagnosis.
 const MAX_FAILURES: usize = 64;
 
 #[derive(Default, Debug)]
 struct Queue {
     /// In the order of registration.
     waiting: Vec<(Object, AtDeath)>,
-    /// Objects that died, in the order in which they are to be visited.
+    /// Objects that died, in the order in which they will be visited.
     ready: VecDeque<(Object, Box<dyn Any + Send>)>,
     released: Vec<AtDeath>,
-    /// Old objects that were stored into by threads that are gone, or that stand still.
+    /// Old objects that were stored into by threads that have ended or are blocked.
     remembered: Vec<Object>,
 }
 
@@ -219,7 +223,8 @@ impl Handles {
     pub(crate) fn cell(&self) -> RootCell {
         let word = Arc::new(AtomicPtr::new(null_mut()));
         let mut cells = lock(&self.cells);
-        // Dropped cells leave the list when it is full, which then has room for as many again: each is looked at a bounded number of times.
+        // Dropped cells leave the list when it is full, and the list then grows to twice their number: each
+        // cell is visited a bounded number of times.
         if cells.len() == cells.capacity() {
             cells.retain(|cell| cell.strong_count() > 0);
             let live = cells.len();
@@ -248,8 +253,8 @@ impl Handles {
         lock(&self.queue).waiting.push((object, finalizer));
     }
 
-    /// Roots: what persistent handles name and cells refer to, and objects that wait for their finalizer.
-    /// Each is from now on what `visit` gives back: the same object, where it is now. Only during a collection.
+    /// Roots: referents of persistent handles and cells, and objects that wait for their finalizer. Each is
+    /// replaced by the result of `visit`: the same object at its current address. Only during a collection.
     pub(crate) fn each_root(&self, mut visit: impl FnMut(Object) -> Object) {
         lock(&self.persistent).slots.iter_mut().flatten().for_each(|object| *object = visit(*object));
         for word in lock(&self.cells).iter().filter_map(Weak::upgrade) {
@@ -276,7 +281,7 @@ impl Handles {
         lock(&self.weak_refs).push(reference);
     }
 
-    /// Clears weak handles and `WeakRef`s to what has died. `now` tells where an object is, if it is alive.
+    /// Clears weak handles and `WeakRef`s to dead objects. `now` returns where an object is, if it is alive.
     pub(crate) fn clear_weak(&self, mut now: impl FnMut(Object) -> Option<Object>) {
         for slot in &mut lock(&self.weak).slots {
             *slot = slot.filter(|&object| now(object).is_some());
@@ -289,7 +294,7 @@ impl Handles {
         }
     }
 
-    /// Forgets `WeakRef`s that are about to be freed.
+    /// Drops `WeakRef`s that are about to be freed.
     pub(crate) fn forget_weak_refs(&self, now: impl Fn(Object) -> Option<Object>) {
         lock(&self.weak_refs).retain_mut(|reference| match now(*reference) {
             Some(place) => {
@@ -300,7 +305,7 @@ impl Handles {
         });
     }
 
-    /// Lets everything that is no root follow objects that have moved, after [`Handles::forget_weak_refs`].
+    /// Updates everything that is not a root to objects' new addresses, after [`Handles::forget_weak_refs`].
     #[cfg(feature = "heap-mmtk")]
     pub(crate) fn moved(&self, mut moved: impl FnMut(Object) -> Object) {
         lock(&self.weak).slots.iter_mut().flatten().for_each(|object| *object = moved(*object));
@@ -312,7 +317,7 @@ impl Handles {
         lock(&self.queue).waiting.iter_mut().for_each(|(object, _)| *object = moved(*object));
     }
 
-    /// Moves the finalizers of what has died to those that are ready; gives the objects that are to be visited.
+    /// Moves the finalizers of dead objects to the ready list; returns the objects to be visited.
     pub(crate) fn find_dead(&self, is_alive: impl Fn(Object) -> bool) -> Vec<Object> {
         let mut queue = lock(&self.queue);
         let (waiting, dead): (Vec<_>, Vec<_>) =
@@ -336,14 +341,14 @@ impl Handles {
         std::mem::take(&mut lock(&self.queue).released)
     }
 
-    /// Takes the next visit out of the queue. `root` is called before the object leaves it.
+    /// Removes the next visit from the queue. `root` is called before the object leaves it.
     pub(crate) fn take_ready<R>(&self, root: impl FnOnce(Object) -> R) -> Option<(R, Box<dyn Any + Send>)> {
         let mut queue = lock(&self.queue);
         let (object, visit) = queue.ready.pop_front()?;
         Some((root(object), visit))
     }
 
-    /// Keeps what a finalizer has thrown or panicked with.
+    /// Records the exception or panic of a finalizer.
     pub(crate) fn note_failure(&self, text: String) {
         let mut failures = lock(&self.failures);
         if failures.len() == MAX_FAILURES {
@@ -362,7 +367,7 @@ impl Handles {
     }
 }
 
-/// Runs closures of freed objects; what those said that panicked.
+/// Runs closures of freed objects; returns the messages of those that panicked.
 pub(crate) fn release(closures: Vec<AtDeath>) -> impl Iterator<Item = String> {
     let run = |finalizer| match finalizer {
         AtDeath::Release(run) => run(),

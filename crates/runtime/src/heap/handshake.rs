@@ -1,6 +1,7 @@
 //! The words by which a mutator and the collector exclude each other from the heap.
 //!
-//! Two words per mutator. The mutator writes `running`, the collector `stop`; each side stores its own word and then looks at the other's:
+//! Two words per mutator. The mutator writes `running`, the collector `stop`; each side stores its own word
+//! and then reads the other's:
 //!
 //! ```text
 //!   mutator: try_enter         collector                      mutator: leave
@@ -9,9 +10,9 @@
 //!   stop? ── yes: running = 0  waits until none is running    stop? ── yes: tells the collector
 //! ```
 //!
-//! Between a store and a load of another word stands a fence on each side ([`Fences`]), so at least one of the two sees the other: a mutator
-//! that enters and a collector that stops it cannot both succeed, and a waiting collector is notified. Entering and leaving are frequent, so their
-//! fence is the light one.
+//! Each side has a fence between its store and its load of the other's word ([`Fences`]), so at least one of
+//! the two sees the other: a mutator that enters and a collector that stops it cannot both succeed, and a
+//! waiting collector is notified. Entering and leaving are frequent, so their fence is the light one.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
@@ -22,11 +23,12 @@
 //! | H5  | stop: fence between all `stop` words and the first `running` | heavy | H1, H4 | as H1, H4 |
 //! | H6  | is_running: load | Acquire | H3 | as H3, whether the mutator left before the request or after |
 //! | H7  | release: clear `stop` | Release | H2 | as H2, from the other side |
-//! | H8  | set `running`; set `stop`; leave, must_stop: load `stop` | Relaxed | – | nothing: the fences order them, and a mutator that is to stop takes the world's lock |
+//! | H8  | set `running`; set `stop`; leave, must_stop: load `stop` | Relaxed | – | nothing: the fences order them, and a mutator that must stop takes the world's lock |
 //!
-//! **Model.** `RUSTFLAGS="--cfg loom" cargo test -p brolga-runtime --lib handshake --release` tries all interleavings of two
-//! mutators and a collector; it fails if any of H1 to H7 is weakened (`tests/weaken.sh`). Its fences are symmetric. Not modelled: the locks and
-//! conditions of `world.rs`, which a flag replaces that says that the collector was notified, and the poll words.
+//! **Model.** `RUSTFLAGS="--cfg loom" cargo test -p brolga-runtime --lib handshake --release` tries all
+//! interleavings of two mutators and a collector; it fails if any of H1 to H7 is weakened
+//! (`tests/weaken.sh`). Its fences are symmetric. Not modelled: the poll words, and the locks and condition
+//! variables of `world.rs`, which a flag replaces that records that the collector was notified.
 
 use brolga_instances::Fences;
 #[cfg(all(test, loom))]
@@ -51,7 +53,8 @@ impl Handshake {
         Handshake { running: AtomicBool::new(false), stop: AtomicBool::new(false), fences }
     }
 
-    /// The mutator tries to run. If it is refused, the collector may have seen it running and wait for it: notify it.
+    /// The mutator tries to run. If it is refused, the collector may have seen it running and be waiting for
+    /// it, and must be notified.
     #[inline]
     pub(crate) fn try_enter(&self) -> bool {
         self.running.store(true, Ordering::Relaxed); // H8
@@ -63,7 +66,7 @@ impl Handshake {
         !refused
     }
 
-    /// The mutator stops running; whether the collector is to be told.
+    /// The mutator stops running; returns whether the collector must be notified.
     #[inline]
     pub(crate) fn leave(&self) -> bool {
         self.running.store(false, Ordering::Release); // H3
@@ -71,7 +74,8 @@ impl Handshake {
         self.stop.load(Ordering::Relaxed) // H8
     }
 
-    /// The collector wants the mutators to stop. Afterwards [`Handshake::is_running`] tells which of them it has to wait for.
+    /// The collector requests that the mutators stop. Afterwards [`Handshake::is_running`] tells which of
+    /// them to wait for.
     pub(crate) fn request<'h>(fences: Fences, all: impl Iterator<Item = &'h Handshake>) {
         for handshake in all {
             handshake.stop.store(true, Ordering::Relaxed); // H8
@@ -79,23 +83,22 @@ impl Handshake {
         heavy(fences); // H5
     }
 
-    /// Whether the mutator runs.
     pub(crate) fn is_running(&self) -> bool {
         self.running.load(Ordering::Acquire) // H6
     }
 
-    /// The collector lets the mutator run again.
+    /// The collector allows the mutator to run again.
     pub(crate) fn release(&self) {
         self.stop.store(false, Ordering::Release); // H7
     }
 
-    /// Whether the collector wants the mutator to stop.
+    /// Whether the collector has requested that the mutator stop.
     pub(crate) fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) // H8
     }
 }
 
-/// The fences, or those of loom in the model.
+/// The real fences, or loom's in the model.
 #[cfg(not(all(test, loom)))]
 mod real {
     use brolga_instances::Fences;
@@ -110,7 +113,7 @@ mod real {
     }
 }
 
-/// The heap is a cell that detects concurrent accesses, and accesses that are not ordered after earlier ones.
+/// The heap is a cell that detects concurrent accesses, and accesses not ordered after earlier ones.
 #[cfg(all(test, loom))]
 mod model {
     use super::Handshake;
@@ -120,14 +123,14 @@ mod model {
     use loom::sync::{Arc, Condvar, Mutex};
     use loom::thread;
 
-    /// Models see fences of loom only.
+    /// Models only see loom's fences.
     pub(super) fn light(_: Fences) {
         fence(Ordering::SeqCst);
     }
 
     pub(super) use light as heavy;
 
-    /// The words of the mutators, and what each of them may touch while it runs.
+    /// The words of the mutators, and what each may access while it runs.
     struct World<const N: usize> {
         words: [Handshake; N],
         heaps: [UnsafeCell<u32>; N],
@@ -137,7 +140,7 @@ mod model {
 
     impl<const N: usize> World<N> {
         fn touch(&self, heap: usize) {
-            // Having the right to write is what the model looks at; nothing needs to be written.
+            // The model checks the right to write; nothing needs to be written.
             self.heaps[heap].with_mut(|_| ());
         }
 
@@ -154,7 +157,7 @@ mod model {
 
         fn mutate(&self, own: usize, rounds: usize) {
             for _ in 0..rounds {
-                // A mutator that is refused would wait; here it comes again or not at all.
+                // A refused mutator would wait; here it retries or stops.
                 if !self.words[own].try_enter() {
                     self.tell();
                     continue;

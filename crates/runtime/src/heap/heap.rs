@@ -1,4 +1,4 @@
-//! The heap: the part that all backends share, and the trait of backends, which manage the memory.
+//! The heap: the part shared by all backends, and the trait of backends, which manage the memory.
 //!
 //! ```text
 //!   compiled code ── data: HeapAbi ──── bumps a cursor, tests a tag ──────────────────────────┐
@@ -11,10 +11,10 @@
 //!                                    └─ Mmtk          feature `heap-mmtk`; may move                    mmtk/
 //! ```
 //!
-//! [`Heap`] has the parts that do not depend on the collector: stopping the world, roots, handles and finalizers,
-//! run-time types, permanent objects. A [`Backend`] manages the memory. It is called only on slow paths: when the
-//! inlined allocation has no room, when a barrier is hit, and when a collection is due. So the cost of virtual calls
-//! does not matter.
+//! [`Heap`] has the parts that do not depend on the collector: stopping the world, roots, handles and
+//! finalizers, run-time types, permanent objects. A [`Backend`] manages the memory. It is called only on slow
+//! paths: when the inlined allocation has no room, when a barrier is hit, and when a collection is due. So
+//! the cost of virtual calls does not matter.
 //!
 //! | duty of a backend | interface |
 //! |---|---|
@@ -22,14 +22,14 @@
 //! | a run between cursor and limit belongs to one mutator | `Mutator::runs` |
 //! | collect only while the world is stopped | `World` |
 //! | trace from all roots, and update them if objects move | `Mutator`, `Handles` |
-//! | clear weak references, then resurrect objects whose finalizers have to run | `Handles` |
+//! | clear weak references, then resurrect objects with pending finalizers | `Handles` |
 //!
-//! **Locks**, in the order in which they may be taken: the world, the backend's own, handles. No user code runs under any of
-//! them.
+//! **Locks**, in the order in which they may be taken: the world's, the backend's, the handles'. No user code
+//! runs under any of them.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: they only determine how often to collect |
+//! | A1  | stress, stress_work: load and store | Relaxed | – | nothing: they only affect how often to collect |
 //! | A2  | charged: load, compare and exchange | Relaxed | – | nothing: the exchange decides which thread announces the difference |
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -58,8 +58,8 @@ use crate::frames::FrameIndex;
 use crate::membarrier::system_fences;
 use crate::records::Records;
 
-/// The heap's limit is reached, or the system has no memory, and a full collection did not help. The heap stays usable, and
-/// smaller requests may succeed.
+/// The heap's limit is reached, or the system is out of memory, and a full collection did not help. The heap
+/// stays usable, and smaller requests may succeed.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 #[error("out of memory: {requested} bytes")]
 pub struct OutOfMemory {
@@ -67,10 +67,10 @@ pub struct OutOfMemory {
     pub requested: usize,
 }
 
-/// By how many bytes names and types grow or shrink before the heap's limit takes notice.
+/// The change in the size of names and types, in bytes, after which it is counted towards the heap's limit.
 const GRANULE: usize = 64 << 10;
 
-/// The maximum number of kinds of exceptions that the run time throws.
+/// The maximum number of kinds of exceptions thrown by the run time.
 pub(crate) const EXCEPTION_KINDS: usize = 32;
 
 /// A request for memory.
@@ -88,13 +88,13 @@ pub(super) trait Backend: Send + Sync {
     /// The heap's layout, for compiled code.
     fn abi(&self) -> &'static HeapAbi;
 
-    /// Called when a mutator has entered the heap for the first time.
+    /// Called when a mutator first enters the heap.
     fn attach(&self, heap: &Heap, mutator: &Mutator);
 
-    /// Called before a mutator leaves the heap for the last time.
+    /// Called before a mutator leaves the heap for good.
     fn detach(&self, heap: &Heap, mutator: &Mutator);
 
-    /// Allocates a zeroed object for which the inlined path has no room. A safepoint.
+    /// Allocates a zeroed object that does not fit the inlined path's run. A safepoint.
     fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory>;
 
     /// Collects; `false` if another thread has collected instead. With `None` the policy chooses the kind. A safepoint.
@@ -135,13 +135,13 @@ pub struct Heap {
     modules: Records,
     strings: Records,
     permanent: Permanent,
-    /// The bytes of the [meter](RuntimeTypes::meter) that count to the limit.
+    /// The bytes of the [meter](RuntimeTypes::meter) that are counted towards the limit.
     charged: AtomicUsize,
     /// The types of the exceptions that the run time throws, by kind.
     exception_types: [OnceLock<Type>; EXCEPTION_KINDS],
     /// 0: off; n: a collection after every n slow allocations.
     stress: AtomicU32,
-    /// Under stress: the work of a collection above which the next ones are less frequent.
+    /// Under stress: the work per collection above which collections become less frequent.
     stress_work: AtomicU32,
 }
 
@@ -170,7 +170,7 @@ impl Heap {
         heap
     }
 
-    /// The fences between threads that enter the heap and those that stop the world or retire code.
+    /// The fences between threads that enter the heap and threads that stop the world or retire code.
     pub(crate) fn fences(&self) -> Fences {
         self.world.fences()
     }
@@ -207,12 +207,12 @@ impl Heap {
         self.types.describe(cx, ty)
     }
 
-    /// The description of any type, with instances or without.
+    /// The description of any type, whether or not it has instances.
     pub fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         self.types.type_object(cx, ty)
     }
 
-    /// The description of any type, for code that has its address as long as the context is in use.
+    /// The description of any type, for code that holds its address while the context is in use.
     pub(crate) fn type_in_code(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         self.types.in_code(cx, ty)
     }
@@ -257,7 +257,7 @@ impl Heap {
         small.unwrap_or_else(|| self.permanent.boxed(ty, bits))
     }
 
-    /// The most bytes of the heap, if it has a limit.
+    /// The size limit of the heap in bytes, if any.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.options.limit
     }
@@ -267,13 +267,14 @@ impl Heap {
         HeapStats { finalizers_ready: self.handles.ready(), ..self.backend.stats() }
     }
 
-    /// Exceptions and panics of finalizers since the last call, the oldest first, as far as they are kept. The total number is
-    /// [`HeapStats::finalizers_failed`]. They do not stop the program; to print warnings as Julia does, poll this.
+    /// Exceptions and panics of finalizers since the last call, oldest first, as far as they were kept. The
+    /// total number is [`HeapStats::finalizers_failed`]. They do not stop the program; poll this to print
+    /// warnings as Julia does.
     pub fn take_finalizer_failures(&self) -> Vec<String> {
         self.handles.take_failures()
     }
 
-    /// Sets how often to collect in addition to collections that are due.
+    /// Sets how often to collect in addition to due collections.
     pub fn set_stress(&self, stress: Stress) {
         let (every, work) = match stress {
             Stress::Off => (0, u32::MAX),
@@ -302,18 +303,19 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// The mutator and its poll word stay where they are until [`Heap::unregister`] or the end of the heap.
+    /// The mutator and its poll word stay at their addresses until [`Heap::unregister`] or the end of the
+    /// heap.
     unsafe fn register(&self, mutator: &Mutator, poll: &AtomicU32) {
         // SAFETY: by the contract.
         self.world.add(unsafe { Member::new(mutator, poll) });
         mutator.registered.set(true);
     }
 
-    /// Lets the mutator's thread access the heap, until the matching [`Heap::leave`].
+    /// Grants the mutator's thread access to the heap, until the matching [`Heap::leave`].
     ///
     /// # Safety
     ///
-    /// As [`Heap::register`]; the caller is the mutator's thread.
+    /// As for [`Heap::register`]; the caller is the mutator's thread.
     #[inline]
     pub(crate) unsafe fn enter(&self, mutator: &Mutator, poll: &AtomicU32) {
         if mutator.depth.replace(mutator.depth.get() + 1) == 0 {
@@ -329,8 +331,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::enter`], for a mutator that is registered and outside; returns `false` if a collection waits. The
-    /// caller then uses [`Heap::enter`], which may wait for the collector.
+    /// Like [`Heap::enter`], for a mutator that is registered and outside; returns `false` if a collection is
+    /// pending. The caller then uses [`Heap::enter`], which may wait for the collector.
     #[inline(always)]
     pub(crate) fn enter_outermost(&self, mutator: &Mutator) -> bool {
         debug_assert!(mutator.registered.get() && mutator.depth.get() == 0);
@@ -358,8 +360,8 @@ impl Heap {
         }
     }
 
-    /// Lets collections run without waiting for this mutator, whose roots stay. It is outside until [`Heap::resume`], which
-    /// takes the result; entries between the two are counted separately.
+    /// Allows collections to run without waiting for this mutator, whose roots stay. It is outside until
+    /// [`Heap::resume`], which takes the result; entries between the two are counted separately.
     pub(crate) fn pause(&self, mutator: &Mutator) -> Paused {
         let depth = mutator.depth.replace(0);
         if depth > 0 {
@@ -382,7 +384,7 @@ impl Heap {
             // Collections do not see unregistered mutators.
             return mutator.forget_frames();
         }
-        // The mutator must be inside for the change, when no collection reads its words.
+        // The mutator must be inside during the change, when no collection reads its words.
         if mutator.depth.replace(0) == 0 {
             self.world.enter(mutator);
         }
@@ -390,20 +392,20 @@ impl Heap {
         self.world.leave(mutator);
     }
 
-    /// Removes a mutator that does not run. Its thread must not use it any more.
+    /// Removes a mutator that is not running. Its thread must no longer use it.
     pub(crate) fn unregister(&self, mutator: &Mutator) {
         if !mutator.registered.replace(false) {
             return;
         }
-        // Inside the world, so that no collection sees the mutator half removed.
+        // Inside the world, so that no collection sees a partially removed mutator.
         self.world.enter(mutator);
         self.backend.detach(self, mutator);
         self.world.leave(mutator);
         self.world.remove(mutator);
     }
 
-    /// A safepoint: lets other threads collect. Collects under stress at every safepoint; [`Stress::Every`] with a
-    /// larger number counts allocations only.
+    /// A safepoint: allows other threads to collect. Under stress it collects at every safepoint;
+    /// [`Stress::Every`] with a larger number counts only allocations.
     pub(crate) fn safepoint(&self, mutator: &Mutator) {
         self.world.stand_aside(mutator);
         if self.stress_now() == 1 {
@@ -429,7 +431,7 @@ impl Heap {
         }
     }
 
-    /// An object for which the mutator's runs have no room.
+    /// An object that does not fit the mutator's runs.
     #[cold]
     fn allocate_slow(&self, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
         self.backend.allocate(self, mutator, request)
@@ -445,9 +447,10 @@ impl Heap {
         self.backend.release_external(bytes);
     }
 
-    /// Makes names, types and permanent objects count to the limit, as external bytes. They may take half of it, so that the heap is of use without more of them;
-    /// when they do, the call fails and the types that nothing uses are freed after it (`Runtime::free_unused_types`). To be called before a program makes more; as the bytes are announced afterwards, by [`GRANULE`]s, the limit is
-    /// exceeded by one at most. A safepoint.
+    /// Counts names, types and permanent objects towards the limit, as external bytes. They may take half of
+    /// it, so that the heap stays usable; beyond that the call fails, and unused types are freed afterwards
+    /// (`Runtime::free_unused_types`). Must be called before a program makes more; as the bytes are announced
+    /// afterwards, in [`GRANULE`]s, the limit is exceeded by at most one. A safepoint.
     pub(crate) fn count_tables(&self, mutator: &Mutator) -> Result<(), OutOfMemory> {
         let charged = self.charged.load(Ordering::Relaxed); // A2
         let bytes = self.types.meter().bytes();
@@ -460,7 +463,7 @@ impl Heap {
         }
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed); // A2
         if self.charged.compare_exchange(charged, bytes, success, failure).is_err() {
-            // Another thread was faster, and announces it.
+            // Another thread has just announced it.
             return Ok(());
         }
         if bytes <= charged {
@@ -472,12 +475,12 @@ impl Heap {
         })
     }
 
-    /// Collects and runs finalizers; `false` if another thread collected meanwhile. With `None` the policy chooses the kind.
-    /// A safepoint.
+    /// Collects and runs finalizers; `false` if another thread collected instead. With `None` the policy
+    /// chooses the kind. A safepoint.
     ///
     /// # Panics
     ///
-    /// If verification is on and finds an error in the heap.
+    /// If verification is enabled and finds an error in the heap.
     pub(crate) fn collect(&self, mutator: &Mutator, kind: impl Into<Option<Collection>>) -> bool {
         let before = self.events.is_on().then(|| self.backend.stats().full_collections);
         let span = self.events.span(Stage::Collect, || "");
@@ -529,7 +532,7 @@ impl Heap {
 
     // ----- stores -----
 
-    /// The write barrier. To be called after one or more references were stored into an object.
+    /// The write barrier. Must be called after storing one or more references into an object.
     #[inline]
     pub(crate) fn after_store(&self, mutator: &Mutator, object: Object) {
         if object.tag() & super::layout::TAG_OLD != 0 {

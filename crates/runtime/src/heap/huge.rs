@@ -1,14 +1,15 @@
-//! Objects of more than a megabyte: each has its own chunk, and the chunks of dead ones are reused.
+//! Objects of more than a megabyte: each has its own chunk, and chunks of dead ones are reused.
 //!
 //! ```text
 //!   take ──► live ──(sweep: not marked)──► spare ──► take       the memory is cleared, no page is faulted in
 //!                                            └──(drop_spare)──► the system
 //! ```
 //!
-//! Otherwise a program that makes a large table in each of many calls would fault in all of its pages each time, which costs
-//! several times as much as clearing. A spare chunk serves an object if at most a quarter of it is left over.
+//! Otherwise a program that makes a large table in each of many calls would fault in all of its pages each
+//! time, which costs several times as much as clearing. A spare chunk is used for an object if at most a
+//! quarter of it stays unused.
 //!
-//! Not done: splitting spare chunks, joining them to slabs.
+//! Not done: splitting spare chunks, merging them into slabs.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +20,12 @@ use super::object::Object;
 #[derive(Debug)]
 struct Huge {
     chunk: Chunk,
-    /// The bytes that it counts for.
+    /// The number of bytes that it counts as.
     bytes: usize,
 }
 
 fn object_of(chunk: &Chunk) -> Object {
-    // SAFETY: the object begins behind the mark bits of a mapped chunk.
+    // SAFETY: the object begins after the mark bits of a mapped chunk.
     unsafe { Object::from_pointer(chunk.unit(RESERVED_UNITS).object()) }
 }
 
@@ -32,7 +33,7 @@ fn room(chunk: &Chunk) -> usize {
     chunk.bytes() - RESERVED_UNITS * UNIT
 }
 
-/// All chunks that are made for one object, by address, and the chunks of objects that are dead.
+/// All chunks made for one object, by address, and the chunks of dead objects.
 #[derive(Default, Debug)]
 pub(super) struct HugeObjects {
     live: BTreeMap<usize, Huge>,
@@ -40,7 +41,7 @@ pub(super) struct HugeObjects {
     mapped: usize,
 }
 
-/// The huge objects that a sweep has left, and the bytes that it freed.
+/// The huge objects that survived a sweep, and the number of bytes freed.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Swept {
     pub(super) live_objects: usize,
@@ -54,24 +55,24 @@ impl HugeObjects {
         self.mapped
     }
 
-    /// Bytes of the chunks that wait for an object.
+    /// Bytes of the spare chunks.
     pub(super) fn spare_bytes(&self) -> usize {
         self.spare.iter().map(Chunk::bytes).sum()
     }
 
-    /// Whether an object of a heap has the chunk at this address.
+    /// Whether the chunk at this address belongs to an object of the heap.
     pub(super) fn has(&self, chunk: usize) -> bool {
         self.live.contains_key(&chunk)
     }
 
-    /// Zeroed memory for an object that counts for so many bytes; `None` when the system has none.
+    /// Zeroed memory for an object that counts as `bytes` bytes; `None` if the system has none.
     pub(super) fn take(&mut self, bytes: usize) -> Option<Object> {
         let fits = |chunk: &Chunk| (bytes..=bytes.saturating_add(bytes / 4)).contains(&room(chunk));
         let best = self.spare.iter().enumerate().filter(|(_, chunk)| fits(chunk));
         let chunk = match best.min_by_key(|(_, chunk)| chunk.bytes()).map(|(at, _)| at) {
             Some(at) => {
                 let chunk = self.spare.swap_remove(at);
-                // SAFETY: the chunk has room for so many bytes, and its object is dead.
+                // SAFETY: the chunk has room for that many bytes, and its object is dead.
                 unsafe { chunk.unit(RESERVED_UNITS).fill(bytes, 0) };
                 chunk
             }
@@ -91,7 +92,7 @@ impl HugeObjects {
         Some(chunk)
     }
 
-    /// Forgets all marks.
+    /// Clears all marks.
     ///
     /// # Safety
     ///
@@ -103,7 +104,7 @@ impl HugeObjects {
         }
     }
 
-    /// Makes the chunks of objects that are not marked spare ones; with `poison` their memory is overwritten by this byte.
+    /// Makes the chunks of unmarked objects spare; with `poison` their memory is overwritten by this byte.
     ///
     /// # Safety
     ///
@@ -125,7 +126,7 @@ impl HugeObjects {
         swept
     }
 
-    /// Gives spare chunks back to the system, the largest first, until no more than `keep` bytes are left.
+    /// Returns spare chunks to the system, largest first, until at most `keep` bytes are left.
     pub(super) fn drop_spare(&mut self, keep: usize) {
         let mut left = self.spare_bytes();
         if left > keep {
@@ -149,7 +150,7 @@ mod tests {
     fn the_chunk_of_a_dead_object_serves_the_next_and_is_clear() {
         let mut huge = HugeObjects::default();
         let first = huge.take(CHUNK).unwrap();
-        // SAFETY: no other code knows the objects; each has the bytes that are requested.
+        // SAFETY: no other code can reach the objects; each has the requested size.
         unsafe {
             MarkBit::of(first).set();
             assert_eq!(huge.sweep(None).live_bytes, CHUNK);
@@ -171,7 +172,7 @@ mod tests {
         for chunks in [3, 1, 2] {
             huge.take(chunks * CHUNK).unwrap();
         }
-        // SAFETY: no other code knows the objects.
+        // SAFETY: no other code can reach the objects.
         unsafe { huge.sweep(None) };
         huge.drop_spare(4 * CHUNK);
         assert!((3 * CHUNK..4 * CHUNK).contains(&huge.spare_bytes()));

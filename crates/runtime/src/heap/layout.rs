@@ -12,41 +12,42 @@
 /// The size of a block.
 pub(crate) const BLOCK: usize = 32 << 10;
 
-/// Where the first cell of a block lies.
+/// The offset of the first cell of a block.
 pub(crate) const FIRST_CELL: usize = 8;
 
-/// Bytes of the tag word in front of every object.
+/// Size of the tag word before every object.
 pub const TAG_BYTES: usize = 8;
 
-/// The tag bit of objects that the store barrier has to look at.
+/// The tag bit of objects that the store barrier has to handle.
 pub const TAG_OLD: u64 = 1;
 
-/// The tag bit of objects outside of the heap.
+/// The tag bit of objects outside the heap.
 pub const TAG_PERMANENT: u64 = 2;
 
 /// The bits of a tag word that are not the address of the type.
 pub const TAG_BITS: u64 = 15;
 
-/// Where the length of a `Memory` or `String` lies.
+/// The offset of the length of a `Memory` or `String`.
 pub const LENGTH: usize = 0;
 
-/// Where the bytes of a `String` begin.
+/// The offset of the bytes of a `String`.
 pub const STRING_BYTES: usize = 8;
 
-/// Where the address of the elements of a `Memory` lies.
+/// The offset of the address of the elements of a `Memory`.
 pub const MEMORY_DATA: usize = 8;
 
-/// Where the elements of a `Memory` begin.
+/// The offset of the elements of a `Memory`.
 pub const MEMORY_ELEMENTS: usize = 16;
 
-/// Where the address of an `Array`'s first element lies.
+/// The offset of the address of an `Array`'s first element.
 pub const ARRAY_DATA: usize = 0;
 
-/// Where the `Memory` of an `Array` lies.
+/// The offset of the `Memory` of an `Array`.
 pub const ARRAY_MEMORY: usize = 8;
 
-/// Where the dimensions of an `Array` begin.
+/// The offset of the dimensions of an `Array`.
 pub const ARRAY_DIMS: usize = 16;
 
-/// Where the heap's words lie in a [`Thread`](crate::Thread), whose layout is checked against this where it is defined.
+/// The offset of the heap's words in a [`Thread`](crate::Thread), which is checked where that type is
+/// defined.
 pub(crate) const MUTATOR: usize = 40;

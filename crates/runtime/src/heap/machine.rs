@@ -1,4 +1,4 @@
-//! How much memory a heap may take by default.
+//! The default memory limit of a heap.
 //!
 //! ```text
 //!   limit = min(3/4 · memory of the machine,
@@ -6,19 +6,20 @@
 //!               1/2 · limit of the process's address space (`ulimit -v`))
 //! ```
 //!
-//! In a limited address space, code and its second mapping take an eighth, and libraries and stacks take more than they use as memory.
+//! In a limited address space, code and its second mapping take an eighth, and libraries and stacks reserve
+//! more than they use.
 //!
-//! A program that allocates without bound gets `OutOfMemoryError` before the system kills its process. A quarter stays for code, stacks and the
-//! host. Heaps of one process do not take each other into account.
+//! A program that allocates without bound gets `OutOfMemoryError` before the system kills its process. A
+//! quarter is left for code, stacks and the host. Heaps in one process do not consider each other.
 //!
-//! Cost: some small files are read for each heap, some tens of microseconds.
+//! Cost: reading some small files for each heap, some tens of microseconds.
 //!
-//! Not done: systems other than Linux, where there is no limit by default.
+//! Not done: systems other than Linux, which have no default limit.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Bytes that a heap may take by default; `None` where the system does not tell.
+/// The default limit of a heap in bytes; `None` if the system provides no information.
 pub(crate) fn default_limit() -> Option<usize> {
     let all = read_to_string("/proc/meminfo").ok().as_deref().and_then(total_memory);
     let groups = read_to_string("/proc/self/cgroup").ok();
@@ -28,7 +29,7 @@ pub(crate) fn default_limit() -> Option<usize> {
     memory.into_iter().chain(addresses.map(|bytes| bytes / 2)).min()
 }
 
-/// The limit in force of `Max address space` in `/proc/self/limits`.
+/// The soft limit `Max address space` in `/proc/self/limits`.
 fn address_limit(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
@@ -41,7 +42,8 @@ fn total_memory(text: &str) -> Option<usize> {
     kilobytes.checked_mul(1024)
 }
 
-/// The smallest limit of the control groups in `/proc/self/cgroup`, of either version, and of those around them. Text that is no number is no limit.
+/// The smallest limit of the control groups in `/proc/self/cgroup`, of either version, and of their
+/// ancestors. Text that is not a number means no limit.
 fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<usize> {
     let mut smallest: Option<usize> = None;
     for line in groups.lines() {
@@ -57,7 +59,7 @@ fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u
             _ => continue,
         };
         let folder = Path::new(root).join(path.trim_start_matches('/'));
-        // A container sees its own group as the root, with any path.
+        // A container sees its own group as the root, whatever its path.
         let around = folder.ancestors().take_while(|folder| folder.starts_with(root));
         for found in around.filter_map(|folder| read(&folder.join(file))?.trim().parse().ok()) {
             smallest = Some(smallest.map_or(found, |known| known.min(found)));

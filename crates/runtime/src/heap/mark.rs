@@ -10,9 +10,11 @@
 //! An object's tag and mark bit are usually cache misses; the queue hides their latency. There is no recursion: the
 //! stack is a vector, and a `Memory` of a million elements goes through it in slices.
 //!
-//! A marked object gets the `OLD` bit if generations are on, so that the store barrier records later stores into it.
+//! A marked object gets the `OLD` bit if generations are enabled, so that the store barrier records later
+//! stores into it.
 //!
-//! Cost: a few nanoseconds for each object and pointer; memory for the stack as the graph needs it (a list: one entry).
+//! Cost: a few nanoseconds for each object and pointer; stack memory depends on the graph (a list needs one
+//! entry).
 //!
 //! Not done: marking with several threads.
 
@@ -23,10 +25,10 @@ use super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_OLD, TAG_PERMANENT};
 use super::object::Object;
 
 const QUEUE: usize = 16;
-/// Elements of a `Memory` that are pushed at a time.
+/// The number of elements of a `Memory` pushed at a time.
 const SLICE: usize = 256;
 
-/// Elements of a `Memory` that were not looked at yet.
+/// Elements of a `Memory` that have not been visited yet.
 struct Range {
     memory: Object,
     next: usize,
@@ -39,16 +41,17 @@ pub(crate) struct Marker {
     queue: [Option<Object>; QUEUE],
     head: usize,
     old: u64,
-    /// The permanent object that was met last. Most pointers to permanent objects are to one, `nothing`.
+    /// The permanent object visited last. Most pointers to permanent objects refer to the same one,
+    /// `nothing`.
     permanent: Option<Object>,
     visited: usize,
     most_visits: usize,
-    /// The census, if one is wanted.
+    /// The census, if requested.
     census: Option<Census>,
 }
 
 impl Marker {
-    /// `generations`: whether what is marked becomes old.
+    /// `generations`: whether marked objects become old.
     pub(crate) fn new(generations: bool) -> Marker {
         Marker {
             stack: Vec::new(),
@@ -63,7 +66,7 @@ impl Marker {
         }
     }
 
-    /// From now on notes what it meets.
+    /// From now on records the types it meets.
     pub(crate) fn take_census(&mut self) {
         self.census = Some(Census::default());
     }
@@ -73,42 +76,42 @@ impl Marker {
         self.census.take()
     }
 
-    /// How often an object was looked at, marked or not.
+    /// The number of visits to objects, marked or not.
     pub(crate) fn visited(&self) -> usize {
         self.visited
     }
 
-    /// The objects that were pushed and not scanned yet.
+    /// The objects pushed but not yet scanned.
     pub(crate) fn pushed(&self) -> Vec<Object> {
         self.stack.clone()
     }
 
-    /// From now on [`Marker::drain`] stops when so many objects were visited.
+    /// From now on [`Marker::drain`] stops after this many visits.
     pub(crate) fn limit(&mut self, most_visits: usize) {
         self.most_visits = most_visits;
     }
 
-    /// Something that is alive.
+    /// Pushes a live object.
     pub(crate) fn push(&mut self, object: Object) {
         self.stack.push(object);
     }
 
-    /// Something that is marked already and was stored into.
+    /// Pushes an object that is already marked and was stored into.
     ///
     /// # Safety
     ///
-    /// As [`Marker::drain`].
+    /// As for [`Marker::drain`].
     pub(crate) unsafe fn rescan(&mut self, object: Object) {
         self.age(object, object.tag());
         self.scan(object);
     }
 
-    /// Marks everything that what was pushed reaches; `false` if it stopped because that is too much.
+    /// Marks everything reachable from the pushed objects; `false` if it stopped at the limit.
     ///
     /// # Safety
     ///
-    /// The caller is the collector, and the world is stopped; what was pushed, and every pointer that is reached from it,
-    /// is an object of this heap, or permanent.
+    /// The caller is the collector, and the world is stopped; the pushed objects, and every pointer reached
+    /// from them, are objects of this heap, or permanent.
     pub(crate) unsafe fn drain(&mut self) -> bool {
         // SAFETY: by the contract of this function.
         unsafe { if self.census.is_some() { self.run::<true>() } else { self.run::<false>() } }
@@ -116,7 +119,7 @@ impl Marker {
 
     /// # Safety
     ///
-    /// As [`Marker::drain`].
+    /// As for [`Marker::drain`].
     unsafe fn run<const COUNTED: bool>(&mut self) -> bool {
         let mut queued = 0;
         loop {

@@ -14,7 +14,7 @@ impl Heap {
         Heap::with(options, cells)
     }
 
-    /// A heap whose memory mmtk manages.
+    /// A heap whose memory is managed by mmtk.
     #[cfg(feature = "heap-mmtk")]
     pub(crate) fn with_mmtk(options: HeapOptions, mmtk: &MmtkOptions) -> Result<Heap, MmtkError> {
         Ok(Heap::with(options, Box::new(Mmtk::start(mmtk)?)))

@@ -1,8 +1,8 @@
-//! The heap: garbage-collected objects, by tracing.
+//! The tracing garbage-collected heap.
 //!
-//! Non-moving, generational by sticky mark bits, one heap for each runtime. The shape is Julia's own: size classes, and marks that
-//! stay set between full collections. Free cells are not linked: a block's mark bits show them, and a mutator takes
-//! them in runs, so that compiled code allocates by adding to a cursor.
+//! Non-moving, generational by sticky mark bits, one heap per runtime. The design is Julia's: size classes,
+//! and marks that stay set between full collections. Free cells are not linked: a block's mark bits show
+//! them, and a mutator takes them in runs, so that compiled code allocates by adding to a cursor.
 //!
 //! ```text
 //!  compiled code ── cursor, limit ──┐                         ┌── roots: GC frames, scopes, handles
@@ -13,13 +13,13 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `options.rs` | what can be chosen; statistics |
+//! | `options.rs` | options; statistics |
 //! | `class.rs` | size classes |
 //! | `pages.rs` | memory from the system |
 //! | `chunk.rs` | chunks, blocks, mark bits |
 //! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
 //! | `huge.rs` | objects that have their own chunk |
-//! | `desc.rs`, `types.rs` | run-time types, and the table of them |
+//! | `desc.rs`, `types.rs` | run-time types and their table |
 //! | `field_table.rs` | fields by name |
 //! | `permanent.rs` | constants as objects |
 //! | `layout.rs` | blocks, cells, tags, strings and arrays: what compiled code and the heap agree on |
@@ -29,15 +29,15 @@
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs`, `canaries.rs` | a collection, and its checks |
 //! | `handles.rs` | persistent roots, weak handles, finalizers of dead objects |
-//! | `heap.rs` | the heap, and the boundary behind which its memory lies |
+//! | `heap.rs` | the heap, and its interface to memory backends |
 //! | `memory.rs` | the memory of a heap: cells or `mmtk` |
 //! | `finalize.rs` | finalizers, and running them |
 //! | `cells.rs` | the default memory: allocation and its slow paths |
 //! | `abi.rs` | the offsets and masks that compiled code contains |
-//! | `mmtk/` | the other memory, by the crate `mmtk`, with the feature `heap-mmtk` |
+//! | `mmtk/` | the alternative memory, by the crate `mmtk`, with the feature `heap-mmtk` |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
 //!
-//! Not done: parallel marking; moving; giving back single pages.
+//! Not done: parallel marking; moving; returning single pages.
 
 mod abi;
 mod array;

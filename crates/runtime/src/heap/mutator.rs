@@ -4,26 +4,27 @@
 //!
 //! ```text
 //!   +0              gc_stack    innermost GC frame; null when there is none
-//!   +8              exit_fp     where compiled code was left last: its frame pointer,
-//!   +16             exit_pc       and the address that it continues at
+//!   +8              exit_fp     last exit from compiled code: its frame pointer,
+//!   +16             exit_pc       and the address at which it continues
 //!   +24             entry       innermost record of an entry into compiled code (`frames.rs`)
-//!   +32             depth       how many exceptions are being handled or thrown; their stack is behind it
+//!   +32             depth       number of exceptions being handled or thrown; their stack follows
 //!   +72 + 16·class  cursor      where the next cell of a size class begins
 //!   +80 + 16·class  limit       where the free cells end
 //!
 //!   GC frame        +0   number of root slots, times 4
-//!                   +8   the frame that was innermost before
+//!                   +8   the previously innermost frame
 //!                   +16  the root slots: addresses of objects, or null
 //! ```
 //!
-//! **Allocating.** `c = cursor; n = c + cell; if n > limit (unsigned): slow; cursor = n; [c] = tag; object = c + 8`. Between two
-//! safepoints no other word changes. The memory has the contents of dead objects: before the next safepoint the tag has to be
-//! there, and in every word of the object its value or zero. Clearing cells in advance, a run at a time, would write each of them
-//! twice, and fetch the memory into the cache earlier than its use.
+//! **Allocating.**
+//! `c = cursor; n = c + cell; if n > limit (unsigned): slow; cursor = n; [c] = tag; object = c + 8`. Between
+//! two safepoints no other word changes. The memory contains dead objects: before the next safepoint the tag
+//! has to be written, and every word of the object has to be its value or zero. Clearing cells in advance, a
+//! run at a time, would write each of them twice, and bring the memory into the cache before it is used.
 //!
-//! **M1.** A mutator on the world's list is alive: its thread takes it off the list before it goes.
-//! **M2.** Everything here except the handshake, and whether something waits for the participant, is accessed by the owning thread while it runs, and by the
-//! collector while that thread is stopped. The handshake orders the two.
+//! **M1.** A mutator on the world's list is alive: its thread removes it from the list before it is dropped.
+//! **M2.** Everything here except the handshake and the participant's wait flag is accessed by the owning
+//! thread while it runs, and by the collector while that thread is stopped. The handshake orders the two.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -44,7 +45,7 @@ use crate::pending::Exceptions;
 use crate::retired::{Retired, may_hold};
 use crate::span::Span;
 
-/// Free cells in a row.
+/// A run of free cells.
 #[derive(Debug)]
 #[repr(C)]
 struct Run {
@@ -58,19 +59,19 @@ struct Run {
 pub struct GcFrame {
     /// The number of root slots, times 4.
     pub count: usize,
-    /// The frame that was innermost before.
+    /// The previously innermost frame.
     pub previous: *mut GcFrame,
 }
 
-/// A block whose free cells a mutator hands out.
+/// A block whose free cells a mutator allocates.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     block: BlockPtr,
-    /// The first cell that was not looked at.
+    /// The first cell not yet examined.
     next: usize,
 }
 
-/// How often a mutator that is outside for a while had entered the heap.
+/// How often a paused mutator had entered the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paused {
     pub(super) depth: u32,
@@ -86,17 +87,18 @@ pub struct Mutator {
     runs: [Run; CLASSES],
     current: [Cell<Option<Current>>; CLASSES],
     pub(crate) handshake: Handshake,
-    /// The state of another backend than the default.
+    /// The state of a backend other than the default.
     #[cfg(feature = "heap-mmtk")]
     pub(super) plan: Cell<Option<NonNull<()>>>,
-    /// How many entries are nested.
+    /// The number of nested entries.
     pub(crate) depth: Cell<u32>,
-    /// Regions that compiled code has left by `brolga_gc_leave` and not entered again.
+    /// Regions that compiled code has left by `brolga_gc_leave` but not entered again.
     pub(crate) left: RefCell<Vec<Paused>>,
-    /// Whether a scope is in use, so that another one would see objects that this one does not keep.
+    /// Whether a scope is in use: a second one would see objects that the first does not keep alive.
     pub(crate) in_scope: Cell<bool>,
-    /// Whether the thread is between entering and leaving the heap, running or not. Only then it has roots, and only then its stack does
-    /// not change while the thread does not run: the collector looks at no other thread's.
+    /// Whether the thread is between entering and leaving the heap, running or not. Only then does it have
+    /// roots, and only then is its stack unchanged while it does not run; the collector examines no other
+    /// threads.
     pub(crate) inside: Cell<bool>,
     pub(crate) finalizing: Cell<bool>,
     pub(crate) registered: Cell<bool>,
@@ -108,7 +110,7 @@ pub struct Mutator {
     pub(crate) remembered: RefCell<Vec<Object>>,
     /// The thread's part in the reclamation of code.
     pub(crate) participant: Participant<Retired>,
-    /// The worlds that entries on the stack are in.
+    /// The worlds of the entries on the stack.
     span: Arc<Span>,
 }
 
@@ -118,17 +120,17 @@ pub struct MutatorLayout;
 impl MutatorLayout {
     /// The innermost GC frame.
     pub const GC_STACK: usize = offset_of!(Mutator, gc_stack);
-    /// The frame pointer of the compiled code that was left last.
+    /// The frame pointer of the compiled code left last.
     pub const EXIT_FP: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_FP;
-    /// The address that it continues at.
+    /// The address at which it continues.
     pub const EXIT_PC: usize = offset_of!(Mutator, crossings) + Crossings::EXIT_PC;
     /// The innermost entry record.
     pub const ENTRY: usize = offset_of!(Mutator, crossings) + Crossings::ENTRY;
-    /// How many exceptions are being handled or thrown.
+    /// The number of exceptions being handled or thrown.
     pub const EXCEPTIONS: usize = offset_of!(Mutator, exceptions) + Exceptions::DEPTH;
     /// The cursor of size class 0; the limit is in the next word. The other classes follow.
     pub const RUNS: usize = offset_of!(Mutator, runs);
-    /// From one class to the next.
+    /// The distance from one class to the next.
     pub const RUN_BYTES: usize = size_of::<Run>();
     /// The cursor of a class.
     pub const fn cursor(class: usize) -> usize {
@@ -163,18 +165,20 @@ impl Mutator {
         }
     }
 
-    /// Until the result is dropped, the thread finds no code but behind entries of its own: code that is retired meanwhile does not wait for
-    /// it, unless a frame lies there: the retiring thread looks at them.
+    /// Until the result is dropped, the thread enters no code except by entries of its own: retired code does
+    /// not wait for it, unless the code has a frame on its stack, which the retiring thread checks.
     pub(crate) fn stay(&self) -> Option<Stay<'_, Retired>> {
         // Outside, nothing waits for it.
         self.participant.is_inside().then(|| {
             let (parked, returns) = (self.crossings.park(), OnceLock::new());
             let worlds = self.span.worlds();
             self.participant.stay(move |code| {
-                // SAFETY: the reclaimer asks under its lock while the stay stands. The thread took the lock to let it stand, so what it did before
-                // has happened. It ends the stay, or suspends it for what it enters, under the lock as well, and the stay stands again when
-                // all of that has been left; so the thread is in what it called when it made the stay, which has returned to none of
-                // the frames above. The words that lead from frame to frame were written when these were made.
+                // SAFETY: the reclaimer calls this under its lock while the stay is in force. The thread took
+                // the lock to put it in force, so its earlier actions happen before. It ends the stay, or
+                // suspends it for a nested entry, under the lock as well, and the stay is in force again when
+                // all of that has been left; so the thread is in what it called when it made the stay, and
+                // has not returned to any of the frames above. The words that link the frames were written
+                // when these were made.
                 may_hold(code, returns.get_or_init(|| unsafe { parked.returns() }), worlds)
             })
         })
@@ -190,7 +194,8 @@ impl Mutator {
             return None;
         }
         run.cursor.set(end);
-        // SAFETY: cells between cursor and limit lie in a block that this mutator owns, and no other code knows them.
+        // SAFETY: cells between cursor and limit are in a block that this mutator owns, and no other code can
+        // reach them.
         let object = unsafe {
             let start = cell.add(TAG_BYTES);
             start.write_bytes(0, class.cell_bytes() - TAG_BYTES);
@@ -200,7 +205,8 @@ impl Mutator {
         Some(object)
     }
 
-    /// Finds the next free cells of the current block, at most `max_cells` if that is given; whether there are any.
+    /// Finds the next free cells of the current block, at most `max_cells` if given; returns whether there
+    /// are any.
     pub(crate) fn next_run(&self, class: SizeClass, max_cells: Option<usize>) -> bool {
         let Some(Current { block, next }) = self.current[class.index()].get() else { return false };
         let max_bytes = max_cells.map_or(BLOCK, |cells| cells * class.cell_bytes());
@@ -221,7 +227,7 @@ impl Mutator {
         self.current[class.index()].set(Some(Current { block, next: 0 }));
     }
 
-    /// Gives up all blocks; the next allocation of every class takes the slow path.
+    /// Releases all blocks; the next allocation of every class takes the slow path.
     pub(crate) fn retire(&self) {
         for (run, current) in self.runs.iter().zip(&self.current) {
             run.cursor.set(std::ptr::null_mut());
@@ -230,13 +236,13 @@ impl Mutator {
         }
     }
 
-    /// Where compiled code that has one run for all classes allocates.
+    /// The bump range of compiled code with one run for all classes.
     #[cfg(feature = "heap-mmtk")]
     pub(super) fn shared_run(&self) -> (*mut u8, *mut u8) {
         (self.runs[0].cursor.get(), self.runs[0].limit.get())
     }
 
-    /// Lets compiled code that has one run for all classes allocate from here to there.
+    /// Sets the bump range of compiled code with one run for all classes.
     #[cfg(feature = "heap-mmtk")]
     pub(super) fn set_shared_run(&self, cursor: *mut u8, limit: *mut u8) {
         self.runs[0].cursor.set(cursor);
@@ -248,7 +254,7 @@ impl Mutator {
         self.gc_stack.get()
     }
 
-    /// Goes back to a frame that was innermost before, and still is on the stack.
+    /// Restores a previously innermost frame that is still on the stack.
     pub(crate) fn restore_gc_stack(&self, frame: *mut GcFrame) {
         self.gc_stack.set(frame);
     }
@@ -257,13 +263,14 @@ impl Mutator {
     ///
     /// # Safety
     ///
-    /// The frame and those behind it lie in activations that are still on this thread's stack, and their slots hold
-    /// addresses of live objects of this heap, or null.
+    /// The frame and those it links are in activations that are still on this thread's stack, and their slots
+    /// hold addresses of live objects of this heap, or null.
     pub unsafe fn set_gc_stack(&self, frame: *mut GcFrame) {
         self.gc_stack.set(frame);
     }
 
-    /// The frames of the thread are gone, and with them the guards that would undo what they did here.
+    /// Called when the thread's frames are gone, and with them the guards that would have undone their
+    /// effects here.
     pub(crate) fn forget_frames(&self) {
         self.gc_stack.set(std::ptr::null_mut());
         self.crossings.forget();
@@ -274,7 +281,7 @@ impl Mutator {
         self.finalizing.set(false);
     }
 
-    /// Whether a handler is that of the innermost entry into compiled code.
+    /// Whether a handler belongs to the innermost entry into compiled code.
     pub(crate) fn is_entry(&self, handler: *const HandlerRecord) -> bool {
         self.crossings.is_entry(handler)
     }
@@ -283,15 +290,15 @@ impl Mutator {
     ///
     /// # Safety
     ///
-    /// The caller is the thread itself, or the collector while the thread is stopped (M2). The thread returns from none of the
-    /// frames until the walk has ended.
+    /// The caller is the thread itself, or the collector while the thread is stopped (M2). The thread does
+    /// not return from any of the frames until the walk has ended.
     pub(crate) unsafe fn frames(&self) -> Frames<'_> {
-        // SAFETY: compiled code and routines keep the words, and the thread is in neither of them now.
+        // SAFETY: compiled code and routines maintain the words, and the thread is in neither of them now.
         unsafe { self.crossings.frames() }
     }
 
-    /// Calls `body` with objects in the words of a frame of their own: whatever is collected meanwhile, they are alive, and the
-    /// words say where they are.
+    /// Calls `body` with objects in the words of a new frame: they stay alive during collections, and the
+    /// words track their addresses.
     pub(crate) fn with_words<R>(
         &self,
         objects: &[Object],
@@ -313,8 +320,8 @@ impl Mutator {
         body(words.as_ptr().wrapping_add(2).cast(), objects.len())
     }
 
-    /// Gives every root of this thread to `visit`, and lets it hold from now on what that gives back: the same object, where it
-    /// is now. Counts the frames.
+    /// Passes every root of this thread to `visit`, and replaces it by the result: the same object at its
+    /// current address. Counts the frames.
     ///
     /// # Safety
     ///
@@ -331,8 +338,8 @@ impl Mutator {
         let mut count = unsafe { maps.each_root(self.frames(), visit) };
         let mut frame = self.gc_stack.get();
         while !frame.is_null() {
-            // SAFETY: linked frames lie on the stack of the stopped thread, and have as many slots as their count says
-            // (contract of `set_gc_stack`, which compiled code keeps too).
+            // SAFETY: linked frames are on the stack of the stopped thread, and have as many slots as their
+            // count states (contract of `set_gc_stack`, which compiled code also upholds).
             unsafe {
                 let slots = frame.add(1).cast::<Option<Object>>();
                 for index in 0..(*frame).count >> 2 {
@@ -362,8 +369,8 @@ pub(crate) struct Member {
     poll: NonNull<AtomicU32>,
 }
 
-// SAFETY: through a member other threads touch the handshake and the poll word, which are atomic, and, while its thread is
-// stopped, the rest (M2).
+// SAFETY: through a member other threads access the handshake and the poll word, which are atomic, and, while
+// its thread is stopped, the rest (M2).
 unsafe impl Send for Member {}
 
 impl Member {
@@ -379,7 +386,7 @@ impl Member {
     }
 
     pub(crate) fn handshake(&self) -> &Handshake {
-        // SAFETY: the mutator is alive (M1), and its handshake is made of atomics.
+        // SAFETY: the mutator is alive (M1), and its handshake consists of atomics.
         unsafe { &(*self.mutator.as_ptr()).handshake }
     }
 

@@ -1,4 +1,4 @@
-//! Raw access to objects: the tag word and what lies behind it.
+//! Raw access to objects: the tag word and the fields after it.
 //!
 //! ```text
 //!   address of the object ─┐
@@ -14,22 +14,22 @@
 //! | `OLD` | survived a collection and is not in a remembered set: storing a pointer into it takes the slow path |
 //! | `PERMANENT` | is not a cell of the heap, holds no pointer into it, and is never freed |
 //!
-//! **O1.** An [`Object`] is held only while what it names cannot be freed: by the collector during a pause, or by the running
-//! mutator that reached it, until its next safepoint. Its tag names a [`TypeDesc`] of the heap, which lives as long.
-//! **O2.** A value behind a pointer field is null or such an object.
+//! **O1.** An [`Object`] is held only while its referent cannot be freed: by the collector during a pause, or
+//! by the running mutator that reached it, until its next safepoint. Its tag refers to a [`TypeDesc`] of the
+//! heap, which lives as long. **O2.** A pointer field holds null or such an object.
 //!
-//! Fields are read and written with atomic operations, because threads of the program may race on them; a race may
-//! give an old or a new value, and never half a pointer.
+//! Fields are read and written with atomic operations, because threads of the program may race on them; a
+//! race may yield an old or a new value, but never half a pointer.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
 //! | G1  | tag: load | Relaxed | – | nothing: the type part never changes, the bits are hints to the store barrier |
-//! | G2  | forget `OLD`: fetch-and | Relaxed | – | two threads would both remember the object; one location, so no order is needed |
+//! | G2  | clear `OLD`: fetch-and | Relaxed | – | two threads would both remember the object; one location, so no order is needed |
 //! | G3  | tag: store | Relaxed | – | done before the object is reachable, or while the world is stopped |
 //! | S1  | store of a pointer | Release | S2 | another thread would follow the pointer to fields it cannot see yet |
 //! | S2  | load of a pointer | Acquire | S1 | as S1, from the other side |
 //! | B1  | load and store of bits | Relaxed | – | nothing: races on bits have no order to keep |
-//! | A1  | atomic field: load, store, compare and exchange | SeqCst | A1 | a program that asks for one order of all changes would see two |
+//! | A1  | atomic field: load, store, compare and exchange | SeqCst | A1 | a program that requires a single order of all changes would see two |
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -49,8 +49,8 @@ impl TypeDesc {
     fn at(&self, offset: usize) -> Object {
         let address = std::ptr::from_ref(self).addr() + offset;
         let pointer = std::ptr::with_exposed_provenance_mut(address);
-        // SAFETY: every description that can be referred to lies in a `Record`, with a tag in front of it and of the
-        // instance, whose provenance `TypeRef::new` exposed. Both are permanent objects of the heap.
+        // SAFETY: every description that can be referred to is in a `Record`, with a tag before it and before
+        // the instance, whose provenance `TypeRef::new` exposed. Both are permanent objects of the heap.
         unsafe { Object::from_pointer(NonNull::new_unchecked(pointer)) }
     }
 
@@ -59,7 +59,7 @@ impl TypeDesc {
         self.at(0)
     }
 
-    /// The only object of the type, if it has no more than one.
+    /// The only object of the type, if it has exactly one.
     pub(crate) fn instance(&self) -> Option<Object> {
         self.instance_offset().map(|offset| self.at(offset))
     }
@@ -87,7 +87,7 @@ impl Object {
     }
 
     fn tag_word<'a>(self) -> &'a AtomicU64 {
-        // SAFETY: every object has a tag word in front of it, aligned as the object is (O1).
+        // SAFETY: every object has a tag word before it, with the object's alignment (O1).
         unsafe { self.0.sub(TAG_BYTES).cast().as_ref() }
     }
 
@@ -99,12 +99,12 @@ impl Object {
         self.tag_word().store(tag, Ordering::Relaxed); // G3
     }
 
-    /// Takes `OLD` off the tag; whether it was there.
+    /// Clears `OLD` in the tag; returns whether it was set.
     pub(crate) fn forget_old(self) -> bool {
         self.tag_word().fetch_and(!TAG_OLD, Ordering::Relaxed) & TAG_OLD != 0 // G2
     }
 
-    /// The object's type. The lifetime is the heap's: callers bind it to a borrow of that.
+    /// The object's type. The lifetime is the heap's: callers bind it to a borrow of the heap.
     pub(crate) fn desc<'a>(self) -> &'a TypeDesc {
         // SAFETY: the tag of an object holds the address of a type of its heap (O1).
         unsafe { desc_of_tag(self.tag()) }
@@ -113,17 +113,19 @@ impl Object {
     /// The type that this object is, if it is one. The lifetime is the heap's, as for [`Object::desc`].
     pub(crate) fn as_desc<'a>(self) -> Option<&'a TypeDesc> {
         let is_type = matches!(self.desc().kind(), ObjectKind::DataType);
-        // SAFETY: the address of a type is its tag without bits.
+        // SAFETY: the address of a type is its tag without the low bits.
         is_type.then(|| unsafe { desc_of_tag(self.address() as u64) })
     }
 
-    /// The bytes of a `String` or `Symbol`, or the name of a `Module`. The lifetime is the object's: callers bind it to what keeps that alive.
+    /// The bytes of a `String` or `Symbol`, or the name of a `Module`. The lifetime is the object's: callers
+    /// bind it to whatever keeps the object alive.
     pub(crate) fn string<'a>(self) -> Option<&'a [u8]> {
         if !matches!(self.desc().kind(), ObjectKind::String | ObjectKind::Symbol | ObjectKind::Module) {
             return None;
         }
         let length = usize::try_from(self.word_at(LENGTH)).ok()?;
-        // SAFETY: a string has as many bytes as its length says, which are written before the string is published and never after.
+        // SAFETY: a string has as many bytes as its length states, which are written only before the string
+        // is published.
         Some(unsafe { self.bytes(STRING_BYTES, length) })
     }
 
@@ -138,13 +140,13 @@ impl Object {
         NonNull::new(self.word(offset).load(Ordering::Acquire)).map(Object) // S2
     }
 
-    /// Stores without the barrier.
+    /// Stores without a barrier.
     pub(crate) fn set_pointer_at(self, offset: usize, value: Option<Object>) {
         let pointer = value.map_or(std::ptr::null_mut(), |object| object.0.as_ptr());
         self.word(offset).store(pointer, Ordering::Release); // S1
     }
 
-    /// Puts a pointer in the place of another, if that is there. Without the barrier.
+    /// Compares and exchanges a pointer, without a barrier.
     pub(crate) fn exchange_pointer_at(self, offset: usize, seen: Option<Object>, value: Object) -> bool {
         let seen = seen.map_or(std::ptr::null_mut(), |object| object.0.as_ptr());
         let done = self.word(offset).compare_exchange(
@@ -156,7 +158,7 @@ impl Object {
         done.is_ok()
     }
 
-    /// Bits of 1, 2, 4 or 8 bytes, in one access. They lie on a multiple of their size.
+    /// Bits of 1, 2, 4 or 8 bytes, in one access. They must be aligned to their size.
     pub(crate) fn scalar_at(self, offset: usize, size: usize) -> u64 {
         let place = self.0.as_ptr().wrapping_add(offset);
         // SAFETY: callers pass offsets and sizes of scalars inside the object, whose layout aligns them.
@@ -170,7 +172,7 @@ impl Object {
         }
     }
 
-    /// Stores such bits.
+    /// The corresponding store.
     pub(crate) fn set_scalar_at(self, offset: usize, size: usize, bits: u64) {
         let place = self.0.as_ptr().wrapping_add(offset);
         // SAFETY: as for `scalar_at`.
@@ -184,7 +186,7 @@ impl Object {
         }
     }
 
-    /// Puts such bits in the place of others, if these are there.
+    /// The corresponding compare-and-exchange.
     pub(crate) fn exchange_scalar_at(self, offset: usize, size: usize, seen: u64, bits: u64) -> bool {
         const ONE: Ordering = Ordering::SeqCst; // A1
         let place = self.0.as_ptr().wrapping_add(offset);
@@ -214,7 +216,7 @@ impl Object {
         unsafe { self.0.add(offset).cast::<AtomicU64>().as_ref() }.store(value, Ordering::Relaxed); // B1
     }
 
-    /// Copies bits out of the object, whole words where they are whole in the object.
+    /// Copies bits out of the object, by whole words where they are whole in the object.
     pub(crate) fn read_bits(self, offset: usize, out: &mut [u8]) {
         let (words, rest) = whole_words(offset, out.len());
         for (index, word) in out[..words].chunks_exact_mut(8).enumerate() {
@@ -227,7 +229,7 @@ impl Object {
         }
     }
 
-    /// Copies bits into the object, whole words where they are whole in the object.
+    /// Copies bits into the object, by whole words where they are whole in the object.
     pub(crate) fn write_bits(self, offset: usize, bytes: &[u8]) {
         let (words, rest) = whole_words(offset, bytes.len());
         for (index, word) in bytes[..words].as_chunks().0.iter().enumerate() {
@@ -240,11 +242,11 @@ impl Object {
         }
     }
 
-    /// The bytes of an object that no code writes any more.
+    /// The bytes of an object that are no longer written.
     ///
     /// # Safety
     ///
-    /// The range lies in the object and is not written while the slice is used; O1 holds for `'a`.
+    /// The range is in the object and is not written while the slice is used; O1 holds for `'a`.
     pub(crate) unsafe fn bytes<'a>(self, offset: usize, length: usize) -> &'a [u8] {
         // SAFETY: by the contract; memory of the heap is initialised.
         unsafe { std::slice::from_raw_parts(self.0.add(offset).as_ptr(), length) }
@@ -254,7 +256,7 @@ impl Object {
     ///
     /// # Safety
     ///
-    /// The range lies in the object, and only the caller can reach the object.
+    /// The range is in the object, and only the caller can reach the object.
     pub(crate) unsafe fn fill_new(self, offset: usize, bytes: &[u8]) {
         // SAFETY: by the contract; `bytes` borrows no memory of the heap that could overlap a new object.
         unsafe { self.0.add(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
@@ -264,36 +266,37 @@ impl Object {
     ///
     /// # Safety
     ///
-    /// Both ranges lie in their objects, and only the caller can reach `self`.
+    /// Both ranges are in their objects, and only the caller can reach `self`.
     pub(crate) unsafe fn copy_to_new(self, to: usize, source: Object, from: usize, bytes: usize) {
         // SAFETY: by the contract; a new object overlaps no other.
         unsafe { self.0.add(to).copy_from_nonoverlapping(source.0.add(from), bytes) }
     }
 
-    /// Asks the processor to have the tag at hand soon.
+    /// Prefetches the tag.
     pub(crate) fn prefetch(self) {
         prefetch(self.0.as_ptr().wrapping_sub(TAG_BYTES));
     }
 }
 
-/// How many bytes of a range of an object are whole words of it, counted from the range's start; and the range of the rest.
+/// Splits a range of an object: the number of bytes, from its start, that are whole words, and the range of
+/// the rest.
 fn whole_words(offset: usize, length: usize) -> (usize, std::ops::Range<usize>) {
     let words = if offset.is_multiple_of(8) { length & !7 } else { 0 };
     (words, words..length)
 }
 
-/// The type that a tag names.
+/// The type that a tag refers to.
 ///
 /// # Safety
 ///
-/// The tag is that of an object, or one that [`TypeDesc::tag`] gave; the type's heap lives for `'a`.
+/// The tag belongs to an object, or was returned by [`TypeDesc::tag`]; the type's heap lives for `'a`.
 pub(crate) unsafe fn desc_of_tag<'a>(tag: u64) -> &'a TypeDesc {
     let address = (tag & !TAG_BITS) as usize;
     // SAFETY: by the contract; `TypeDesc::tag` exposed the address.
     unsafe { &*std::ptr::with_exposed_provenance::<TypeDesc>(address) }
 }
 
-/// Asks the processor to have the line of an address at hand soon.
+/// Prefetches the cache line of an address.
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch reads nothing and faults on no address.

@@ -7,52 +7,54 @@ use super::pauses::Pauses;
 /// Whether collections may treat old and young objects differently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Generations {
-    /// Every collection looks at everything.
+    /// Every collection is full.
     Off,
-    /// Minor collections as a rule.
+    /// Collections are normally minor.
     On,
-    /// Minor collections while they pay.
+    /// Minor collections while they pay off.
     #[default]
     Adaptive,
 }
 
-/// How often to collect beyond what memory asks for. For tests.
+/// How often to collect in addition to due collections. For tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stress {
-    /// Not at all.
+    /// No additional collections.
     #[default]
     Off,
-    /// At every allocation that leaves the inlined path, which then is every one, and at every safepoint.
+    /// At every safepoint, and at every allocation, none of which is then inlined.
     EverySafepoint,
-    /// As `EverySafepoint` while a collection looks at no more than so many objects and frames; when it looks at more, so much
-    /// more rarely, so that a safepoint costs about the same however deep the stack is and however much lives.
+    /// Like `EverySafepoint` while a collection visits at most this many objects and frames; beyond that
+    /// proportionally less often, so that the cost of a safepoint does not depend on the depth of the stack
+    /// or the number of live objects.
     Paced(u32),
-    /// When so many cells or large objects were allocated since the last time.
+    /// After this number of cells or large objects has been allocated.
     Every(u32),
 }
 
 /// Options of a heap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeapOptions {
-    /// Bytes beyond which allocation fails; `None`: three quarters of the memory that the machine or the container has, where the system
-    /// tells that, and `usize::MAX` what the system gives. Counted in blocks of 32 KiB, which hold objects of one size,
-    /// and units of 2 KiB for objects of more than 16 KiB. Names and types that programs make while they run count as external bytes, by an estimate,
-    /// and take half at most.
+    /// Bytes beyond which allocation fails; `None`: three quarters of the memory of the machine or the
+    /// container, where the system reports it, otherwise `usize::MAX`. Counted in blocks of 32 KiB, which
+    /// hold objects of one size, and units of 2 KiB for objects of more than 16 KiB. Names and types that
+    /// programs make at run time count as external bytes, by an estimate, and may take half of it.
     pub limit: Option<usize>,
-    /// Bytes to which the heap grows before the first collection, and in spite of having less live.
+    /// Bytes to which the heap grows before the first collection, and later even if less is live.
     pub initial: usize,
-    /// By how much the heap may grow beyond what is live, in percent of that.
+    /// How far the heap may grow beyond its live size, in percent of it.
     pub growth_percent: u32,
-    /// Whether minor collections are made.
+    /// Whether to make minor collections.
     pub generations: Generations,
-    /// Collecting more often than needed.
+    /// Whether to collect more often than needed.
     pub stress: Stress,
-    /// Whether freed memory is overwritten, so that a use after free shows. Slow: the whole heap is touched.
+    /// Whether to overwrite freed memory, so that a use after free shows. Slow: the whole heap is touched.
     pub poison: bool,
-    /// Whether every collection is checked by a second, naive one. Very slow.
+    /// Whether to check every collection by a second, naive one. Very slow.
     pub verify: bool,
-    /// Whether every object is followed by bytes that each collection checks, so that a write past its end shows, and a read there returns
-    /// nothing that an object holds. Slow: no allocation is inlined, and objects are larger. Of the default heap only.
+    /// Whether every object is followed by bytes that each collection checks, so that a write past its end is
+    /// detected, and a read there never returns contents of an object. Slow: no allocation is inlined, and
+    /// objects are larger. Default heap only.
     pub canaries: bool,
 }
 
@@ -71,18 +73,18 @@ impl Default for HeapOptions {
     }
 }
 
-/// Statistics of a heap. The sums count from the heap's creation.
+/// Statistics of a heap. Totals count from the heap's creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeapStats {
     /// Minor collections.
     pub minor_collections: u64,
     /// Full collections.
     pub full_collections: u64,
-    /// Time in which the world was stopped.
+    /// Total time for which the world was stopped.
     pub pause_total: Duration,
     /// The longest pause.
     pub pause_max: Duration,
-    /// How long the pauses were. Of the default heap only.
+    /// The lengths of the pauses. Default heap only.
     pub pauses: Pauses,
     /// The last pause.
     pub pause_last: Duration,
@@ -90,18 +92,19 @@ pub struct HeapStats {
     pub stopping_total: Duration,
     /// Bytes allocated up to the last collection, in cells and blocks.
     pub allocated_bytes: u64,
-    /// Bytes that the last collection found live, in cells and blocks.
+    /// Bytes found live by the last collection, in cells and blocks.
     pub live_bytes: usize,
-    /// Objects that the last collection found live.
+    /// Objects found live by the last collection.
     pub live_objects: usize,
-    /// Bytes in blocks that hold objects now.
+    /// Bytes in blocks that now hold objects.
     pub used_bytes: usize,
-    /// Bytes mapped now.
+    /// Bytes currently mapped.
     pub mapped_bytes: usize,
-    /// External bytes that were announced and not taken back, those of names and types included.
+    /// External bytes that were announced and not yet released, including names and types.
     pub external_bytes: usize,
-    /// Finalizers that wait to run.
+    /// Finalizers waiting to run.
     pub finalizers_ready: usize,
-    /// Finalizers that threw or panicked; [`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures) says what.
+    /// Finalizers that threw or panicked;
+    /// [`Heap::take_finalizer_failures`](super::Heap::take_finalizer_failures) returns the messages.
     pub finalizers_failed: u64,
 }

@@ -1,11 +1,12 @@
 //! Address space for the heap: aligned mappings of zeroed pages.
 //!
-//! On Unix a mapping costs address space only, until a page is written; elsewhere it comes from the allocator.
-//! Nothing is reserved beyond what is requested, so a limit on the process's address space is only felt when it is reached.
+//! On Unix a mapping costs only address space until a page is written; elsewhere it comes from the allocator.
+//! Nothing beyond the request is reserved, so a limit on the process's address space has no effect until it
+//! is reached.
 
 use std::ptr::NonNull;
 
-/// A mapping, which goes back to the system when it is dropped.
+/// A mapping, returned to the system when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pages {
     base: NonNull<u8>,
@@ -13,12 +14,12 @@ pub(crate) struct Pages {
     align: usize,
 }
 
-// SAFETY: the mapping belongs to its `Pages` alone, and neither using nor returning it depends on the thread.
+// SAFETY: the mapping belongs only to its `Pages`, and neither using nor returning it depends on the thread.
 unsafe impl Send for Pages {}
 
 impl Pages {
-    /// Zeroed pages at an address that is a multiple of `align`, a power of two and at least a page; `None` when the system
-    /// has none.
+    /// Zeroed pages at an address that is a multiple of `align`, a power of two and at least a page; `None`
+    /// if the system has none.
     pub(crate) fn map(bytes: usize, align: usize) -> Option<Pages> {
         system::map(bytes, align).map(|base| Pages { base, bytes, align })
     }
@@ -43,9 +44,9 @@ mod system {
     use std::ptr::NonNull;
 
     pub(super) fn map(bytes: usize, align: usize) -> Option<NonNull<u8>> {
-        // A mapping of `bytes + align` contains an aligned one; the ends are given back.
+        // A mapping of `bytes + align` contains an aligned one; the ends are unmapped.
         let total = bytes.checked_add(align)?;
-        // SAFETY: a new anonymous mapping at an address that the system chooses touches nothing that exists.
+        // SAFETY: a new anonymous mapping at an address chosen by the system does not affect existing ones.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -61,7 +62,7 @@ mod system {
         }
         let start = NonNull::new(start.cast::<u8>())?;
         let front = start.addr().get().next_multiple_of(align) - start.addr().get();
-        // SAFETY: `front` is at most `align`, so both cuts lie in the new mapping, and nothing uses it yet.
+        // SAFETY: `front` is at most `align`, so both cuts are in the new mapping, and nothing uses it yet.
         unsafe {
             let base = start.add(front);
             cut(start, front);
@@ -72,10 +73,11 @@ mod system {
 
     /// # Safety
     ///
-    /// The range is part of a mapping that nothing uses any more.
+    /// The range is part of a mapping that is no longer used.
     unsafe fn cut(start: NonNull<u8>, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: by the contract of this function. Failure leaves the range mapped, which costs address space only.
+            // SAFETY: by the contract of this function. Failure leaves the range mapped, which costs only
+            // address space.
             unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
         }
     }

@@ -1,20 +1,20 @@
-//! Lengths of pauses: a histogram, which gives any quantile.
+//! Lengths of pauses: a histogram from which any quantile can be estimated.
 //!
 //! ```text
 //!   bucket   0      1 …    4      5 …    8        9 …           95
 //!   ends at  1 µs   1.25   2 µs   2.5    4 µs     5 µs          14 s and everything above
 //! ```
 //!
-//! Four buckets for each doubling, so a quantile is too large by a quarter at most. Cost: 384 bytes for each heap, an
+//! Four buckets per doubling, so a quantile is at most a quarter too large. Cost: 384 bytes for each heap, an
 //! increment for each pause.
 
 use std::time::Duration;
 
 const BUCKETS: usize = 96;
-/// Buckets for each doubling.
+/// Buckets per doubling.
 const STEPS: u32 = 4;
 
-/// The lengths of pauses, counted.
+/// A histogram of the lengths of pauses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pauses {
     counts: [u32; BUCKETS],
@@ -39,12 +39,12 @@ impl Pauses {
         *count = count.saturating_add(1);
     }
 
-    /// How many there were.
+    /// The number of pauses.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// A length that so large a part of the pauses, from 0 to 1, did not exceed; zero if there was none.
+    /// A length not exceeded by this fraction of the pauses, from 0 to 1; zero if there were none.
     pub fn quantile(&self, part: f64) -> Duration {
         let wanted = (self.count() as f64 * part).ceil() as u64;
         let mut seen = 0;
@@ -56,12 +56,12 @@ impl Pauses {
     }
 }
 
-/// The first bucket that ends behind a length.
+/// The first bucket that ends after a length.
 fn bucket(pause: Duration) -> usize {
     (0..BUCKETS - 1).find(|&index| pause <= end(index)).unwrap_or(BUCKETS - 1)
 }
 
-/// Where a bucket ends.
+/// The end of a bucket.
 fn end(index: usize) -> Duration {
     let (doublings, steps) = (index as u32 / STEPS, index as u32 % STEPS);
     let nanos = 1000 + 1000 / STEPS * steps;

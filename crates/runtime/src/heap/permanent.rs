@@ -1,11 +1,11 @@
-//! Permanent boxes: constants of programs as objects, made once for each type and value.
+//! Permanent boxes: constants of programs as objects, one for each type and value.
 //!
 //! ```text
 //!   word │ 0 │ tag │ value … │        16-byte words, so that every value is aligned
 //!                  └─ the object
 //! ```
 //!
-//! They hold bits and no references, are never changed, and live as long as the description of their type.
+//! They hold bits but no references, are never changed, and live as long as the description of their type.
 //!
 //! Cost: a look-up in a balanced tree under a lock, when code is linked.
 
@@ -26,19 +26,19 @@ pub(crate) struct Permanent {
     meter: Arc<Meter>,
 }
 
-/// A head and a value, and what they take.
+/// A header and a value, with their memory charge.
 pub(crate) type Words = Arc<([u128; 2], Charge)>;
 
-/// What a box takes, about, with its row of the map.
+/// The approximate size of a box, including its row in the map.
 const BOX: usize = 128;
 
 impl Permanent {
-    /// No boxes yet; what they take is charged to a meter.
+    /// No boxes yet; they are charged to a meter.
     pub(crate) fn new(meter: &Arc<Meter>) -> Permanent {
         Permanent { boxes: Mutex::default(), meter: meter.clone() }
     }
 
-    /// Takes out the boxes of types.
+    /// Removes and returns the boxes of types.
     pub(crate) fn take(&self, is_taken: impl Fn(u64) -> bool) -> Vec<Words> {
         let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = boxes.extract_if(.., |(tag, _), _| is_taken(tag & !TAG_BITS));
@@ -56,8 +56,8 @@ impl Permanent {
             Arc::new(([u128::from_ne_bytes(head), bits.to_le()], Charge::new(&self.meter, BOX)))
         });
         let value = (&raw const words.0[1]).cast::<u8>().cast_mut();
-        // SAFETY: the second word of the allocation, which stays as long as its type (`census.rs`), with the tag of it in front of
-        // it. It lies in an allocation, so it is not null.
+        // SAFETY: the second word of the allocation, which lives as long as its type (`census.rs`), with the
+        // type's tag before it. It is in an allocation, so it is not null.
         unsafe { Object::from_pointer(NonNull::new_unchecked(value)) }
     }
 }

@@ -6,33 +6,36 @@
 //!                         allocated since = budget
 //! ```
 //!
-//! **Budget.** After a collection that left `live` bytes (external ones included) the heap may grow to `live` times
-//! [`growth`](HeapOptions::growth_percent), and at least to [`initial`](HeapOptions::initial), before the next.
+//! **Budget.** After a collection that left `live` bytes (including external ones) the heap may grow to
+//! `live` times [`growth`](HeapOptions::growth_percent), and at least to [`initial`](HeapOptions::initial),
+//! before the next.
 //!
-//! **Kind.** A minor collection keeps every mark of the last one: what survived once counts as live. So, if generations are on,
-//! the next one is minor, except
+//! **Kind.** A minor collection keeps every mark of the previous one: what survived once counts as live. So,
+//! if generations are enabled, the next one is minor, except
 //!
 //! - the first, which would be full anyway;
 //! - when live bytes have grown by the growth factor since the last full one, or fill most of the limit;
-//! - in adaptive mode, when the last minor one did not *pay*: it visited more objects for a byte that it freed than the last
-//!   full one. Examples: a FIFO list, whose dead old cells keep the young alive, and a large array of references that is
-//!   written everywhere, because it is scanned as a whole. Then the next `penalty` collections are full, and the penalty doubles
-//!   until a minor one pays again. A minor one that has visited more than twice as many objects as the last full one is *abandoned*
-//!   at once for a full one, so an attempt costs at most twice as much again.
+//! - in adaptive mode, when the last minor one did not *pay off*: it visited more objects per byte freed than
+//!   the last
+//!  full one. Examples: a FIFO list, whose dead old cells keep the young alive, and a large array of
+//!  references that is written everywhere, because it is scanned as a whole. Then the next `penalty`
+//!  collections are full, and the penalty doubles until a minor one pays off again. A minor one that has
+//!  visited more than twice as many objects as the last full one is *abandoned* immediately for a full one,
+//!  so an attempt at most triples the cost.
 
 use super::options::{Generations, HeapOptions};
 
-/// The longest row of full collections before a minor one is tried again.
+/// The longest sequence of full collections before a minor one is tried again.
 const MAX_PENALTY: u32 = 32;
-/// Smallest budget: collections cost something even when nothing is live.
+/// Smallest budget: a collection has a cost even when nothing is live.
 const MIN_BUDGET: usize = 256 << 10;
-/// So many objects a minor collection may visit in any case.
+/// The number of objects that a minor collection may visit in any case.
 const MIN_VISITS: usize = 4096;
 
 /// The kind of a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Collection {
-    /// Frees young objects only.
+    /// Frees only young objects.
     Minor,
     /// Frees everything that is unreachable.
     Full,
@@ -42,13 +45,13 @@ pub enum Collection {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) kind: Collection,
-    /// Live bytes after it, external ones included.
+    /// Live bytes after it, including external ones.
     pub(crate) live: usize,
     /// Bytes that it freed.
     pub(crate) freed: usize,
-    /// How often it looked at an object.
+    /// The number of visits to objects.
     pub(crate) visited: usize,
-    /// Whether it is a full one in place of a minor one that was abandoned.
+    /// Whether it is a full one that replaced an abandoned minor one.
     pub(crate) gave_up: bool,
 }
 
@@ -93,7 +96,7 @@ impl Policy {
         }
     }
 
-    /// How many objects a minor collection may visit before it is abandoned.
+    /// The number of objects that a minor collection may visit before it is abandoned.
     pub(crate) fn most_visits(&self, options: &HeapOptions) -> usize {
         match (options.generations, self.last_full) {
             (Generations::Adaptive, Some((_, visited))) => visited.saturating_mul(2).max(MIN_VISITS),
@@ -101,7 +104,7 @@ impl Policy {
         }
     }
 
-    /// Learns from a collection.
+    /// Updates the state after a collection.
     pub(crate) fn record(&mut self, options: &HeapOptions, outcome: Outcome) {
         self.live = outcome.live;
         let target = scaled(outcome.live, options.growth_percent).max(options.initial);
@@ -127,7 +130,7 @@ impl Policy {
         }
     }
 
-    /// Makes the next ones full.
+    /// Makes the next collections full.
     fn punish(&mut self) {
         self.full_ones_left = self.penalty;
         self.penalty = (self.penalty * 2).min(MAX_PENALTY);

@@ -109,7 +109,7 @@ pub struct Obj<'a, 'h> {
 /// Why an object could not be created, read or written. The caller's fault, except for [`OutOfMemory`].
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectError {
-    /// There is no memory.
+    /// Out of memory.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// The type belongs to another heap.
@@ -118,7 +118,7 @@ pub enum ObjectError {
         /// The type.
         name: String,
     },
-    /// Objects of this kind do not have the operation.
+    /// Objects of this kind do not support the operation.
     #[error("a `{name}` has no {what}")]
     WrongKind {
         /// The object's type.
@@ -131,11 +131,11 @@ pub enum ObjectError {
     Index {
         /// The index, from 0.
         index: usize,
-        /// How many there are.
+        /// The number of fields or elements.
         length: usize,
     },
-    /// A value is not of the type of its place.
-    #[error("a `{got}` is no value of type `{expected}`")]
+    /// A value does not have the type of its place.
+    #[error("a `{got}` is not a value of type `{expected}`")]
     WrongType {
         /// The type of the place.
         expected: String,
@@ -144,7 +144,7 @@ pub enum ObjectError {
     },
     /// The bits are not a valid value of the type of their place: a `Bool` is 0 or 1, and a selector names a member of
     /// its union.
-    #[error("these bits are no value of type `{expected}`")]
+    #[error("these bits are not a value of type `{expected}`")]
     NoValue {
         /// The type of the place.
         expected: String,
@@ -168,7 +168,7 @@ pub(super) fn check_bits(by: &TypeDesc, ty: Type, bytes: &[u8]) -> Result<(), Ob
     }
 }
 
-/// A number that a field without references can hold.
+/// A number that can be stored in a field without references.
 pub trait Bits: Copy + private::Sealed {
     /// The number of bytes.
     const SIZE: usize = size_of::<Self>();
@@ -203,9 +203,9 @@ macro_rules! bits {
 bits!(i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 f32 f64);
 
 impl<'f, 'h> Root<'f, 'h> {
-    /// The object.
+    /// The referent.
     pub fn get<'a>(self, scope: &'a Scope<'_, 'h>) -> Obj<'a, 'h> {
-        // `'f` keeps the frame open, so the slot exists and is not empty; the default is not reached.
+        // `'f` keeps the frame open, so the slot exists and is filled; the default is unreachable.
         let object = scope.mutator.locals.borrow().get(self.slot).copied().flatten();
         scope.obj(object.unwrap_or_else(|| scope.heap.types().nothing()))
     }
@@ -306,13 +306,13 @@ impl<'f, 'h> Scope<'f, 'h> {
         while !self.heap.collect(self.mutator, kind) {}
     }
 
-    /// Lets another thread collect if one is waiting to. For long computations that allocate nothing.
+    /// Lets another thread collect if one is waiting. For long computations that allocate nothing.
     pub fn safepoint(&mut self) {
         self.heap.safepoint(self.mutator);
     }
 
-    /// Calls `body`, which may take long and does not access the heap. Neither collections nor the freeing of retired code
-    /// wait for this thread meanwhile, except for code that has a frame on its stack.
+    /// Calls `body`, which may take long and must not access the heap. During it neither collections nor the
+    /// freeing of retired code wait for this thread, except for code that has a frame on its stack.
     pub fn blocking<R>(&mut self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Heap, &'a Mutator, Paused);
         impl Drop for Back<'_> {
@@ -329,7 +329,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         result
     }
 
-    /// Calls `body`, which runs compiled code. That code may enter scopes of its own on this thread.
+    /// Calls `body`, which runs compiled code. That code may enter further scopes on this thread.
     pub fn call_out<R>(&mut self, body: impl FnOnce() -> R) -> R {
         struct Back<'a>(&'a Mutator);
         impl Drop for Back<'_> {
@@ -344,8 +344,8 @@ impl<'f, 'h> Scope<'f, 'h> {
 
     // ----- making objects -----
 
-    /// An object of a struct type, all bits zero and all pointers null. Refused for immutable types that contain a `MemoryRef`,
-    /// whose readers dereference it without a check.
+    /// An object of a struct type, with all bits zero and all pointers null. Refused for immutable types that
+    /// contain a `MemoryRef`, whose readers dereference it without a check.
     pub fn object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
         if !ty.is_mutable() && ty.ty().is_some_and(|of| ty.context().types.always_refers_to_memory(of)) {
             return Err(wrong_kind(ty, "value without a value of the `MemoryRef` in it"));
@@ -353,7 +353,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.zeroed_object(ty)
     }
 
-    /// As [`Scope::object`], for any struct type: the caller must fill the object before it can be read.
+    /// Like [`Scope::object`], for any struct type: the caller must fill the object before it can be read.
     pub(crate) fn zeroed_object(&mut self, ty: &TypeRef) -> Result<Root<'f, 'h>, ObjectError> {
         self.check_owner(ty)?;
         let ObjectKind::Struct(layout) = ty.kind() else { return Err(wrong_kind(ty, "fields")) };
@@ -406,7 +406,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         let bytes = ty.size_with_length(|| content.len() as u64);
         let object = self.heap.allocate(self.mutator, ty, bytes)?;
         object.set_word_at(LENGTH, content.len() as u64);
-        // SAFETY: the object has room for length, content and a zero byte, and no other code has a reference to it yet.
+        // SAFETY: the object has room for length, content and a zero byte, and no other code can reach it
+        // yet.
         unsafe { object.fill_new(STRING_BYTES, content) };
         Ok(self.add_root(object))
     }
@@ -477,7 +478,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         self.desc().ty()
     }
 
-    /// The address, valid until the next safepoint: heaps that move objects change it.
+    /// The address, valid until the next safepoint: moving heaps change it.
     pub fn address(self) -> usize {
         self.object.address()
     }
@@ -495,7 +496,7 @@ impl<'a, 'h> Obj<'a, 'h> {
         layout.fields.get(index).copied().ok_or(ObjectError::Index { index, length })
     }
 
-    /// The referent of a pointer field; `None` while it is undefined.
+    /// The referent of a pointer field; `None` if it is undefined.
     pub fn field(self, index: usize) -> Result<Option<Obj<'a, 'h>>, ObjectError> {
         let field = self.find_field(index)?;
         if field.repr != FieldRepr::Pointer {
@@ -572,7 +573,7 @@ impl<'a, 'h> Obj<'a, 'h> {
     }
 }
 
-/// Calls `body` with a frame whose roots are dropped at its end, also if it panics.
+/// Calls `body` with a frame whose roots are dropped at its end, even if it panics.
 pub(super) fn with_frame<'h, R>(
     heap: &'h Heap,
     mutator: &'h Mutator,
@@ -588,7 +589,7 @@ pub(super) fn with_frame<'h, R>(
     body(&mut Scope::new(heap, mutator))
 }
 
-/// Calls `body` with a scope on a running mutator; `None` if it is in a scope already.
+/// Calls `body` with a scope on a running mutator; `None` if it is already in a scope.
 pub(crate) fn with_scope<R>(
     heap: &Heap,
     mutator: &Mutator,

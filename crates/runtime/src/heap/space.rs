@@ -8,19 +8,21 @@
 //!   └── available   for each class: blocks with free cells that no mutator owns, found by the last collection
 //! ```
 //!
-//! A mutator takes a block, allocates its free cells run by run, and drops it; the next collection finds the live objects in
-//! it. A block without live objects is free for any class. Everything is under one lock, which is taken once per block.
+//! A mutator takes a block, allocates its free cells run by run, and drops it; the next collection finds the
+//! live objects in it. A block without live objects is free for any class. One lock protects everything; it
+//! is taken once per block.
 //!
-//! Blocks are taken from the low end of a slab and large objects from the high one, so that the gaps between large objects, which may be
-//! shorter than a block, lie where blocks are searched last.
+//! Blocks are taken from the low end of a slab and large objects from the high end, so that the gaps between
+//! large objects, which may be shorter than a block, are where blocks are searched last.
 //!
-//! **Accounting.** `used` counts whole blocks and units that are not free, which is the memory taken; the limit is on `used`
-//! plus external bytes. `allocated` counts the bytes allocated since the last collection and triggers the next.
+//! **Accounting.** `used` counts whole blocks and units that are not free, which is the memory occupied; the
+//! limit applies to `used` plus external bytes. `allocated` counts the bytes allocated since the last
+//! collection and triggers the next.
 //!
-//! Cost: a collection looks at each block in use once (64 words of marks). A block is found by looking at 32 words at most in a slab that
-//! has one, a large object in each slab that has any free unit.
+//! Cost: a collection examines each block in use once (64 words of marks). Finding a block examines at most
+//! 32 words in a slab that has one; finding a large object, each slab with a free unit.
 //!
-//! Not done: giving back pages of single free blocks; only whole chunks go back to the system.
+//! Not done: returning pages of single free blocks; only whole chunks are returned to the system.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +38,7 @@ use super::object::Object;
 /// The byte that overwrites freed memory.
 pub(crate) const POISON: u8 = 0xdd;
 
-/// Large objects of more units have their own chunk.
+/// Large objects with more units have their own chunk.
 const MAX_LARGE_UNITS: usize = 512;
 
 /// The use of a unit.
@@ -46,13 +48,13 @@ enum Kind {
     Free { zeroed: bool },
     /// The first unit of a block of cells.
     Cells(SizeClass),
-    /// The first unit of a large object that has so many.
+    /// The first unit of a large object with this many units.
     Large { units: u16 },
-    /// A further unit of a block or of a large object, or one with mark bits.
+    /// Another unit of a block or of a large object, or one with mark bits.
     Rest,
 }
 
-/// Units of a word of `Slab::free`.
+/// The number of units per word of `Slab::free`.
 const WORD: usize = u64::BITS as usize;
 /// The bits of a block's units in such a word.
 const BLOCK_BITS: u64 = (1 << UNITS_PER_BLOCK) - 1;
@@ -63,7 +65,8 @@ struct Slab {
     kinds: Box<[Kind; UNITS]>,
     /// One bit for each free unit.
     free: [u64; UNITS / WORD],
-    /// An upper bound of the number of free units in a row, so that a slab without room for an object is not searched for each object.
+    /// An upper bound of the longest run of free units, so that a slab without room is not searched for each
+    /// object.
     longest: usize,
 }
 
@@ -92,7 +95,7 @@ impl Slab {
         })
     }
 
-    /// The first of the highest `count` free units in a row.
+    /// The highest run of `count` free units; returns its first unit.
     fn find_units(&mut self, count: usize) -> Option<usize> {
         if self.longest < count {
             return None;
@@ -139,16 +142,16 @@ impl Slab {
     }
 }
 
-/// Why there is no memory now.
+/// Why no memory is available now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shortage {
     /// The limit would be exceeded.
     Limit,
-    /// The system gave none.
+    /// The system has none.
     System,
 }
 
-/// The number of live objects, and the bytes that they take.
+/// The number of live objects, and their size in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Live {
     pub(crate) bytes: usize,
@@ -167,9 +170,9 @@ pub(crate) struct Space {
     available: Vec<Vec<(BlockPtr, usize)>>,
     used: usize,
     mapped: usize,
-    /// Bytes handed out since the last collection, external ones included.
+    /// Bytes allocated since the last collection, including external ones.
     pub(crate) allocated: usize,
-    /// Bytes that objects own elsewhere.
+    /// Bytes that objects own outside the heap.
     pub(crate) external: usize,
     limit: Option<usize>,
 }
@@ -198,7 +201,7 @@ impl Space {
         self.mapped + self.huge.mapped()
     }
 
-    /// Whether `bytes` more, in the heap or outside, stay below the limit.
+    /// Whether another `bytes` bytes, in the heap or outside, stay within the limit.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let wanted = self.used.checked_add(self.external).and_then(|sum| sum.checked_add(bytes));
         wanted.is_some_and(|wanted| self.limit.is_none_or(|limit| wanted <= limit))
@@ -231,7 +234,7 @@ impl Space {
         Ok(slab.chunk.block(first / UNITS_PER_BLOCK))
     }
 
-    /// Zeroed memory for an object of `bytes` bytes that is too large for a cell. Its tag is for the caller to write.
+    /// Zeroed memory for an object of `bytes` bytes that is too large for a cell. The caller writes its tag.
     pub(crate) fn take_large(&mut self, bytes: usize) -> Result<Object, Shortage> {
         let units = bytes.checked_add(LARGE_OBJECT).ok_or(Shortage::System)?.div_ceil(UNIT);
         let bytes = units.checked_mul(UNIT).ok_or(Shortage::System)?;
@@ -245,7 +248,7 @@ impl Space {
                     // SAFETY: the units were free, so no code uses them.
                     unsafe { unit.fill(bytes, 0) };
                 }
-                // SAFETY: the memory is new; the caller makes it an object before it is reachable.
+                // SAFETY: the memory is new; the caller initialises it before it is reachable.
                 unsafe { Object::from_pointer(unit.object()) }
             }
             _ => self.huge.take(bytes).ok_or(Shortage::System)?,
@@ -271,7 +274,7 @@ impl Space {
         Ok((slab.chunk.unit(first), zeroed))
     }
 
-    /// A new slab, which is free as a whole.
+    /// A new, entirely free slab.
     fn map_slab(&mut self) -> Result<usize, Shortage> {
         let chunk = Chunk::map((BLOCKS - RESERVED) * BLOCK).ok_or(Shortage::System)?;
         let at = chunk.address();
@@ -282,7 +285,7 @@ impl Space {
         Ok(at)
     }
 
-    /// Forgets all marks.
+    /// Clears all marks.
     ///
     /// # Safety
     ///
@@ -290,7 +293,8 @@ impl Space {
     pub(crate) unsafe fn clear_marks(&mut self) {
         for slab in self.slabs.values() {
             for (unit, kind) in slab.kinds.iter().enumerate() {
-                // SAFETY: by the contract; the slab is mapped, and a large object begins where its kind says.
+                // SAFETY: by the contract; the slab is mapped, and a large object begins at each unit of that
+                // kind.
                 unsafe {
                     match kind {
                         Kind::Cells(_) => slab.chunk.block(unit / UNITS_PER_BLOCK).clear_marks(),
@@ -306,7 +310,7 @@ impl Space {
         unsafe { self.huge.clear_marks() };
     }
 
-    /// Frees what is not marked, and finds out which blocks have room.
+    /// Frees unmarked objects, and finds the blocks that have room.
     ///
     /// # Safety
     ///
@@ -360,7 +364,7 @@ impl Space {
             self.with_block.insert(at);
             self.with_unit.insert(at);
         }
-        // Popped from the end: low addresses first keeps the heap together.
+        // Popped from the end: using low addresses first keeps the heap compact.
         self.available.iter_mut().for_each(|blocks| blocks.reverse());
         // SAFETY: by the contract.
         let swept = unsafe { self.huge.sweep(poison.then_some(POISON)) };
@@ -370,14 +374,15 @@ impl Space {
         live
     }
 
-    /// Gives spare chunks of huge objects back to the system, until `keep` bytes of them are left, or fewer if the limit has no room for so many.
+    /// Returns spare chunks of huge objects to the system until `keep` bytes of them are left, or fewer if
+    /// the limit has no room for them.
     pub(crate) fn drop_spare(&mut self, keep: usize) {
         let taken = self.used.saturating_add(self.external);
         let room = self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(taken));
         self.huge.drop_spare(keep.min(room));
     }
 
-    /// Gives chunks without objects back to the system, as long as `keep` free bytes stay.
+    /// Returns chunks without objects to the system, as long as `keep` free bytes remain.
     pub(crate) fn trim(&mut self, keep: usize) {
         self.drop_spare(keep);
         let free: usize = self.slabs.values().map(|slab| slab.free_units() * UNIT).sum();
@@ -396,7 +401,7 @@ impl Space {
         });
     }
 
-    /// Whether an address is one that an object of this heap can have.
+    /// Whether an object of this heap can have this address.
     pub(crate) fn is_place_of_object(&self, address: usize) -> bool {
         let at = address & !(CHUNK - 1);
         let offset = address % CHUNK;
@@ -442,13 +447,13 @@ mod tests {
         let first: Vec<_> = std::iter::from_fn(|| space.take_cells(class).ok()).collect();
         assert_eq!(first.len(), 10);
         assert_eq!(space.take_large(100_000), Err(Shortage::Limit));
-        // SAFETY: no other code knows the space, and nothing in it is reachable.
+        // SAFETY: no other code can reach the space, and nothing in it is reachable.
         let live = unsafe { space.sweep(true) };
         assert_eq!((live.objects, space.used()), (0, 0));
         let large = space.take_large(10 * BLOCK - LARGE_OBJECT).unwrap();
         assert!(space.is_place_of_object(large.address()));
         assert!(!space.is_place_of_object(large.address() + 8));
-        // SAFETY: the object has that many bytes, and no code writes it.
+        // SAFETY: the object has that many bytes, and no code writes to it.
         let bytes = unsafe { large.bytes(0, 10 * BLOCK - LARGE_OBJECT) };
         assert!(bytes.iter().all(|&byte| byte == 0), "poison is gone");
     }
@@ -458,7 +463,7 @@ mod tests {
         let mut space = Space::new(Some(90 * UNIT));
         let objects: Vec<_> = std::iter::from_fn(|| space.take_large(17_000).ok()).collect();
         assert_eq!((objects.len(), space.used()), (10, 90 * UNIT), "9 units each");
-        // SAFETY: no other code knows the space, and every other object is forgotten.
+        // SAFETY: no other code can reach the space, and every other object has been dropped.
         unsafe {
             objects.iter().step_by(2).for_each(|&object| assert!(MarkBit::of(object).set()));
             assert_eq!(space.sweep(false).bytes, 45 * UNIT);
@@ -468,7 +473,7 @@ mod tests {
         assert_eq!(refilled, [objects[1], objects[3], objects[5]], "from the high end on");
     }
 
-    /// The object that begins so many units below another.
+    /// The object that begins this many units below another.
     fn below(object: Object, units: usize) -> Object {
         // SAFETY: only compared.
         unsafe { Object::from_pointer(object.pointer().sub(units * UNIT)) }
@@ -528,7 +533,7 @@ mod tests {
         let object = space.take_large(3 * CHUNK).unwrap();
         assert!(space.is_place_of_object(object.address()));
         assert!(space.mapped() >= 3 * CHUNK);
-        // SAFETY: no other code knows the space.
+        // SAFETY: no other code can reach the space.
         unsafe {
             MarkBit::of(object).set();
             assert_eq!(space.sweep(false).objects, 1);
@@ -549,7 +554,7 @@ mod tests {
             space.take_cells(SizeClass::of(1000, 8).unwrap()).unwrap();
         }
         assert_eq!(space.mapped(), 4 * CHUNK);
-        // SAFETY: no other code knows the space.
+        // SAFETY: no other code can reach the space.
         unsafe { space.sweep(false) };
         space.trim(CHUNK);
         assert_eq!(space.mapped(), 2 * CHUNK);

@@ -1,32 +1,33 @@
 //! The run-time types of one heap: one description for each type, created on first use.
 //!
-//! **One type, one description.** Each program has its own context, and several programs may share a heap. A type that
-//! mentions no declaration of a program (`Int64`, `Vector{Any}`, `Val{3}`) is the same in all of them: it is
-//! translated into the heap's own context, the *base*, and described there. Types of functions are translated too, because
-//! module and name identify a function; its methods are in tables. A type that mentions a declaration of a program
-//! belongs to the program's context. The heap holds a view of that context, so the context's address stays its key. Hence
-//! two types are equal exactly if they have the same description. Relations between two types are decided in the context
-//! of the one that is not of the base.
+//! **One type, one description.** Each program has its own context, and several programs may share a heap. A
+//! type that mentions no declaration of a program (`Int64`, `Vector{Any}`, `Val{3}`) is the same in all of
+//! them: it is translated into the heap's own context, the *base*, and described there. Types of functions
+//! are also translated, because module and name identify a function; its methods are in tables. A type that
+//! mentions a declaration of a program belongs to the program's context. The heap holds a view of that
+//! context, so the context's address stays its key. Hence two types are equal exactly if they have the same
+//! description. Relations between two types are decided in the context of the one that is not in the base.
 //!
-//! **Views.** A view of a context frees what it holds as a whole, and a description holds the view that it was made through. So that a type goes when nothing
-//! uses it, the heap has several views of each context:
+//! **Views.** A view of a context frees all that it holds at once, and a description holds the view that it
+//! was made through. So that a type is freed when nothing uses it, the heap has several views of each
+//! context:
 //!
 //! ```text
-//!   base      first     fixed types, exceptions, what routines make objects of: a bounded number    as long as the heap
-//!             of texts  what the text of one program mentions, for each program                     as long as the program and such types of it as are in use
-//!             newest    what programs make while they run                                           a sweep begins another; until its last type is gone
-//!   program   own       what its text mentions                                                      as long as the program and its types
-//!             newest    what programs make while they run                                           as in the base
+//!   base      first     fixed types, exceptions, types that routines instantiate: a bounded number    as long as the heap
+//!             of texts  per program, the types that its text mentions                                 as long as the program and its types in use
+//!             newest    types that programs make at run time                                          a sweep begins another; until its last type is freed
+//!   program   own       the types that its text mentions                                              as long as the program and its types
+//!             newest    types that programs make at run time                                          as in the base
 //! ```
 //!
-//! A sweep frees types that nothing uses (`census.rs`). A meter has what they all take, with the names, and the heap counts it to
-//! its limit before a program makes more (`Heap::count_tables`).
+//! A sweep frees types that nothing uses (`census.rs`). A meter counts their size, with the names, and the
+//! heap counts it towards its limit before a program makes more (`Heap::count_tables`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | U1 | is_census_wanted, sweeps: load, store, add | Relaxed | – | nothing: a census that is missed comes with a later collection; `relations.rs` says why a cache sees the number |
+//! | U1 | is_census_wanted, sweeps: load, store, add | Relaxed | – | nothing: a missed census is taken by a later collection; `relations.rs` explains why a cache sees the number |
 //!
-//! Small integers are boxed once, `Int64` from -512 to 511, and so are both `Bool`s. Their boxes are permanent objects.
+//! Small `Int64`s, from -512 to 511, and both `Bool`s are boxed once. Their boxes are permanent objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
@@ -70,7 +71,8 @@ pub(crate) struct RuntimeTypes {
     int64: TypeRef,
     float64: TypeRef,
     common: OnceLock<CommonTypes>,
-    /// The types that every context numbers alike, by number, as they are asked for: no sweep removes them.
+    /// The types with the same number in every context, indexed by it and filled on request: no sweep removes
+    /// them.
     fixed: [OnceLock<TypeRef>; FIXED_TYPES],
     by_type: Mutex<ByType>,
     small_ints: Box<[Small]>,
@@ -84,10 +86,10 @@ pub(crate) struct RuntimeTypes {
 /// The types of types that are not `DataType`s.
 const KINDS: [Type; 3] = [Type::UNION, Type::UNION_ALL, Type::TYPEOF_BOTTOM];
 
-/// How many types have the same number in every context.
+/// The number of types with the same number in every context.
 const FIXED_TYPES: usize = Type::TOKEN.index() + 1;
 
-/// Types that routines make objects of, found without a search.
+/// Types that routines instantiate, found without a search.
 #[derive(Debug)]
 pub(crate) struct CommonTypes {
     /// `Memory{UInt8}`.
@@ -115,8 +117,8 @@ impl CommonTypes {
 /// The smallest number of types at which a sweep is due.
 const MIN_TYPES_TO_SWEEP: usize = 2048;
 
-/// No sweep is due while the heap has fewer types than one for this many live bytes, because a census visits all live
-/// objects. A type with its part of the context takes about a quarter of this.
+/// No sweep is due while the heap has fewer types than one for this many live bytes, because a census visits
+/// all live objects. A type with its part of the context takes about a quarter of this.
 const LIVE_BYTES_PER_TYPE: usize = 4096;
 
 /// Types removed by sweeps. Dropping this frees them, which must wait until no thread has their addresses.
@@ -134,8 +136,8 @@ impl Unused {
 
 #[derive(Default, Debug)]
 struct ByType {
-    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base also has a row
-    /// for each context that it was translated from.
+    /// By the [address](Context::address) of the context (0: the base) and the type. A type of the base also
+    /// has a row for each context that it was translated from.
     types: BTreeMap<(usize, Type), Row>,
     /// The heap's views of the contexts of programs, which the descriptions hold.
     contexts: BTreeMap<usize, Views>,
@@ -143,7 +145,7 @@ struct ByType {
     newest: Option<Arc<Context>>,
     /// The number of types at which the next sweep is due.
     sweep_at: usize,
-    /// What the meter has after the last sweep, when what was unused is free.
+    /// The meter's count after the last sweep, once the unused types are freed.
     swept_bytes: usize,
     unused: Unused,
 }
@@ -160,7 +162,7 @@ struct Row {
 struct Views {
     own: Arc<Context>,
     newest: Option<Arc<Context>>,
-    /// Of the base, for what the program's text mentions.
+    /// The view of the base for types that the program's text mentions.
     of_text: Arc<Context>,
 }
 
@@ -171,10 +173,10 @@ impl ByType {
         rows.map(|(_, row)| row).filter(move |row| is_home(at, &row.ty))
     }
 
-    /// Whether nothing uses a program's context and its types.
+    /// Whether a program's context and its types are unused.
     fn is_unused(&self, at: usize, census: &Census) -> bool {
         let Some(Views { own, .. }) = self.contexts.get(&at) else { return false };
-        // The heap's views, and the references to them that rows of the table are.
+        // The heap's views, with the references to them from rows of the table.
         let mut views = BTreeMap::from([(Arc::as_ptr(own).addr(), (own, 1))]);
         for row in self.own_rows(at) {
             let cx = row.ty.context();
@@ -186,10 +188,10 @@ impl ByType {
             && self.own_rows(at).all(|row| holders.are_all_of(&row.ty) && !census.has(&row.ty))
     }
 
-    /// Takes out the types that nothing uses, of all contexts.
+    /// Removes and returns the unused types of all contexts.
     fn take_unused_types(&mut self, census: &Census) -> Vec<TypeRef> {
         let may_go = |row: &Row| !row.is_in_code && !census.has(&row.ty);
-        // Rows that only make look-ups shorter do not count as users.
+        // Rows that only shorten look-ups do not count as users.
         self.types.retain(|&(at, _), row| row.is_in_code || is_home(at, &row.ty));
         let rows = || self.types.values().filter(|row| may_go(row)).map(|row| &row.ty);
         let mut holders = Holders::of(rows());
@@ -206,11 +208,12 @@ fn is_home(at: usize, ty: &TypeRef) -> bool {
     at == 0 || ty.context().address() == at
 }
 
-/// The references to descriptions that rows of the table and arrays are, which hold their `Memory`.
+/// The number of references to each description from rows of the table, and from arrays, which hold their
+/// `Memory`.
 struct Holders(BTreeMap<u64, usize>);
 
 impl Holders {
-    /// The references of rows and arrays to descriptions that have one row each.
+    /// The references from rows and arrays to descriptions that have one row each.
     fn of<'a>(rows: impl Iterator<Item = &'a TypeRef>) -> Holders {
         let rows: Vec<&TypeRef> = rows.collect();
         let mut holders = Holders(rows.iter().map(|ty| (ty.tag(), 1)).collect());
@@ -220,14 +223,14 @@ impl Holders {
         holders
     }
 
-    /// An array that stays does not count.
+    /// Discounts an array that stays.
     fn release(&mut self, ty: &TypeRef) {
         if let Some(memory) = memory_of(ty) {
             self.0.entry(memory.tag()).and_modify(|count| *count -= 1);
         }
     }
 
-    /// Whether there is no other reference to a description.
+    /// Whether a description has no other references.
     fn are_all_of(&self, ty: &TypeRef) -> bool {
         self.0.get(&ty.tag()) == Some(&ty.holders())
     }
@@ -286,9 +289,10 @@ impl RuntimeTypes {
         types
     }
 
-    /// Whether the number of types has doubled since the last sweep and is large for the live bytes of the heap, all of
-    /// which a census visits, or whether all tables take more than a quarter of `limit`, and an eighth of it more than after the last sweep. If so, makes the
-    /// next full collection take a census, and doubles the threshold.
+    /// Whether the number of types has doubled since the last sweep and is large relative to the live bytes
+    /// of the heap, all of which a census visits, or whether all tables take more than a quarter of `limit`,
+    /// and an eighth of it more than after the last sweep. If so, makes the next full collection take a
+    /// census, and doubles the threshold.
     pub(crate) fn is_sweep_due(&self, live_bytes: usize, limit: Option<usize>) -> bool {
         let mut known = self.lock();
         let bytes = self.meter().bytes();
@@ -297,7 +301,7 @@ impl RuntimeTypes {
         let is_due =
             are_many || limit.is_some_and(|limit| bytes > (limit / 4).max(known.swept_bytes + limit / 8));
         if is_due {
-            // If no sweep follows, the next one is due when there is as much again.
+            // If no sweep follows, the next one is due when the number has doubled again.
             known.sweep_at = 2 * known.types.len();
             known.swept_bytes = bytes;
             self.is_census_wanted.store(true, Ordering::Relaxed); // U1
@@ -305,7 +309,8 @@ impl RuntimeTypes {
         is_due
     }
 
-    /// Makes the next full collection take a census. The thread that takes the exception of the call requests that collection.
+    /// Makes the next full collection take a census. The thread that takes the call's exception requests that
+    /// collection.
     pub(crate) fn want_sweep(&self) {
         self.is_census_wanted.store(true, Ordering::Relaxed); // U1
     }
@@ -315,12 +320,13 @@ impl RuntimeTypes {
         self.is_census_wanted.load(Ordering::Relaxed) // U1
     }
 
-    /// The next collection takes none.
+    /// Cancels the census of the next collection.
     pub(crate) fn end_census(&self) {
         self.is_census_wanted.store(false, Ordering::Relaxed); // U1
     }
 
-    /// The number of sweeps that removed types. Tables with addresses of types drop those from before the last one.
+    /// The number of sweeps that removed types. Tables with addresses of types drop entries from before the
+    /// last one.
     pub(crate) fn sweeps(&self) -> &Arc<AtomicU64> {
         &self.sweeps
     }
@@ -330,12 +336,12 @@ impl RuntimeTypes {
         std::mem::take(&mut self.lock().unused)
     }
 
-    /// Removes the types that nothing uses (`census.rs`). The world is stopped. `take_boxes` removes the boxes of types
+    /// Removes the unused types (`census.rs`). The world is stopped. `take_boxes` removes the boxes of types
     /// with these tags.
     pub(super) fn take_unused(&self, census: &Census, take_boxes: impl FnOnce(&BTreeSet<u64>) -> Vec<Words>) {
         self.end_census();
         let known = &mut *self.lock();
-        // Whoever uses them has references of their own.
+        // Users have their own references to it.
         known.newest = None;
         known.contexts.values_mut().for_each(|views| views.newest = None);
         let contexts: Vec<usize> =
@@ -358,7 +364,7 @@ impl RuntimeTypes {
         }
     }
 
-    /// What names, types and permanent objects of the heap take.
+    /// The meter of names, types and permanent objects of the heap.
     pub(crate) fn meter(&self) -> &Arc<Meter> {
         &self.maker.meter
     }
@@ -367,12 +373,12 @@ impl RuntimeTypes {
         &self.maker.owner
     }
 
-    /// The context of types that mention no declaration of a program, for a bounded number of them: what is looked at through this view stays.
+    /// The base context, for a bounded number of types: whatever is looked up through this view stays.
     pub(crate) fn base(&self) -> &Arc<Context> {
         &self.base
     }
 
-    /// The newest view of a context, for types that programs make while they run.
+    /// The newest view of a context, for types made at run time.
     pub(crate) fn newest(&self, cx: &Context) -> Arc<Context> {
         let mut known = self.lock();
         let newest = match self.key(cx) {
@@ -429,7 +435,7 @@ impl RuntimeTypes {
         &self.float64
     }
 
-    /// The description of a type that has instances.
+    /// The description of a type with instances.
     pub(crate) fn describe(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let desc = self.type_object(cx, ty)?;
         if desc.has_instances() { Ok(desc) } else { Err(LayoutError::NotConcrete(ty)) }
@@ -449,7 +455,7 @@ impl RuntimeTypes {
         }
     }
 
-    /// The description of any type, for code of a program that has its address as long as the program's context is in use.
+    /// The description of any type, for code that holds its address while the program's context is in use.
     pub(crate) fn in_code(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, LayoutError> {
         let found = self.type_object(cx, ty)?;
         if ty.index() < FIXED_TYPES {
@@ -461,7 +467,7 @@ impl RuntimeTypes {
         Ok(found)
     }
 
-    /// The description of a type of the base (context 0) or of a program's context, by the map.
+    /// The description of a type of the base (context 0) or of a program's context, from the map.
     fn searched(&self, cx: &Arc<Context>, ty: Type, context: usize) -> Result<TypeRef, LayoutError> {
         let mut known = self.lock();
         if let Some(row) = known.types.get(&(context, ty)) {
@@ -488,7 +494,8 @@ impl RuntimeTypes {
     }
 
     fn make(&self, cx: &Arc<Context>, context: usize, ty: Type) -> Result<TypeRef, LayoutError> {
-        // Without the lock, because an array describes its `Memory`. If two threads describe a type, the first entry wins.
+        // Without the lock, because an array describes its `Memory`. If two threads describe a type, the
+        // first entry wins.
         let made = self.maker.describe(cx, ty, |memory| self.describe(cx, memory))?;
         let kind = cx.types.type_of_type(ty);
         let of = KINDS.iter().position(|&of| of == kind).map_or(&self.datatype, |n| &self.kinds[n]);
@@ -554,7 +561,8 @@ impl RuntimeTypes {
         boxed(&self.bools, usize::from(value))
     }
 
-    /// A permanent object for places that need some object. It is the type object `DataType`, not Julia's `nothing`.
+    /// A permanent object for places that need an arbitrary object. It is the type object `DataType`, not
+    /// Julia's `nothing`.
     pub(crate) fn nothing(&self) -> Object {
         self.datatype.object()
     }
@@ -577,7 +585,7 @@ impl RuntimeTypes {
 
 fn boxed(table: &[Small], index: usize) -> Option<Object> {
     let value = NonNull::from(&table.get(index)?.value);
-    // SAFETY: a permanent object: a tag word followed by a value, which both live as long as the heap.
+    // SAFETY: a permanent object: a tag word followed by a value, both of which live as long as the heap.
     Some(unsafe { Object::from_pointer(NonNull::from(table).cast::<u8>().with_addr(value.addr())) })
 }
 
@@ -587,7 +595,7 @@ pub(crate) fn translate(from: &Types, to: &Types, ty: Type) -> Option<Type> {
     translate_with(from, to, ty, false)
 }
 
-/// As [`translate`]; `bound` within a `UnionAll`, which binds the parameters.
+/// Like [`translate`]; `bound` inside a `UnionAll`, which binds the parameters.
 fn translate_with(from: &Types, to: &Types, ty: Type, bound: bool) -> Option<Type> {
     let one = |ty: Type| translate_with(from, to, ty, bound);
     let all = |list: &[Type]| list.iter().map(|&ty| one(ty)).collect::<Option<Vec<_>>>();

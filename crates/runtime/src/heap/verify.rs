@@ -1,10 +1,11 @@
 //! A second, naive marking that checks the first.
 //!
-//! It starts from the same roots, walks the objects by their layouts (not by the collector's scan tables), collects them in a
-//! set (not in mark bits), and checks for each that its address is that of a cell, that its tag is that of a type, and that the
-//! collector has marked it. After a full collection the counts have to agree too: nothing unreachable stays.
+//! It starts from the same roots, walks the objects by their layouts (not by the collector's scan tables),
+//! collects them in a set (not in mark bits), and checks that each address is a cell's, that its tag is a
+//! type's, and that the collector has marked it. After a full collection the counts must agree as well:
+//! nothing unreachable stays.
 //!
-//! Cost: many times that of the collection.
+//! Cost: many times the cost of the collection.
 
 use std::fmt;
 
@@ -17,18 +18,19 @@ use super::object::Object;
 use super::space::Space;
 use super::types::RuntimeTypes;
 
-/// A finding of verification: a defect of the collector, of root placement, or of code that wrote where it must not.
+/// A finding of verification: a defect of the collector, of root placement, or of code that wrote out of
+/// bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Broken {
-    /// A pointer leads to no cell.
+    /// A pointer does not point to a cell.
     NoCell { address: usize, from: usize },
-    /// A tag names no type.
+    /// A tag does not refer to a type.
     NoType { address: usize, tag: u64 },
     /// The collector has missed a reachable object.
     Unmarked { address: usize, name: String },
-    /// The collector has kept what nothing reaches.
+    /// The collector has kept an unreachable object.
     Count { reached: usize, marked: usize },
-    /// Bytes after an object were written.
+    /// Bytes after an object were overwritten.
     Overrun { address: usize, bytes: usize, name: String },
 }
 
@@ -38,7 +40,7 @@ impl fmt::Display for Broken {
             Broken::NoCell { address, from } => {
                 write!(
                     f,
-                    "a pointer in the object at {from:#x} (0: a root) leads to {address:#x}, which is no cell"
+                    "a pointer in the object at {from:#x} (0: a root) leads to {address:#x}, which is not a cell"
                 )
             }
             Broken::NoType { address, tag } => {
@@ -69,8 +71,8 @@ impl Oracle {
         self.work.push((object, 0));
     }
 
-    /// Checks everything that is reachable, and counts what of it is in the heap. To be called with the world stopped, after
-    /// marking and before sweeping.
+    /// Checks everything reachable, and counts the part in the heap. Must be called with the world stopped,
+    /// after marking and before sweeping.
     pub(crate) fn check(mut self, space: &Space, types: &RuntimeTypes) -> Result<usize, Broken> {
         let mut count = 0;
         let mut known_tags = FxHashSet::default();
@@ -80,7 +82,7 @@ impl Oracle {
             }
             let address = object.address();
             let in_heap = space.is_place_of_object(address);
-            // An object outside of the heap is permanent; only then may its tag be read at all.
+            // An object outside the heap is permanent; only then may its tag be read at all.
             if !in_heap && (!address.is_multiple_of(8) || object.tag() & TAG_PERMANENT == 0) {
                 return Err(Broken::NoCell { address, from });
             }
@@ -95,7 +97,7 @@ impl Oracle {
                 continue;
             }
             count += 1;
-            // SAFETY: the object lies in a cell of a mapped chunk, and the world is stopped.
+            // SAFETY: the object is in a cell of a mapped chunk, and the world is stopped.
             if !unsafe { MarkBit::of(object).get() } {
                 return Err(Broken::Unmarked { address, name: object.desc().name().into() });
             }

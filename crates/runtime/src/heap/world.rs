@@ -1,4 +1,4 @@
-//! Stopping the world: all mutators of a heap stand still while one of them collects.
+//! Stopping the world: all mutators of a heap are stopped while one of them collects.
 //!
 //! ```text
 //!   collector                                   other mutator, running            another one, outside
@@ -13,16 +13,17 @@
 //!   notify `resumed`; unlock        ─────────►  try_enter()                       try_enter()
 //! ```
 //!
-//! A thread that is outside (it runs no compiled code and holds no scope, or is in a blocking call) counts as stopped and
-//! costs the collector a store and a load. If two threads want to collect at the same time, the second finds
-//! `collecting` set, waits as a stopped thread, and then need not collect.
+//! A thread that is outside (it runs no compiled code and holds no scope, or is in a blocking call) counts as
+//! stopped and costs the collector a store and a load. If two threads start to collect at the same time, the
+//! second finds `collecting` set, waits as a stopped thread, and then need not collect.
 //!
-//! No thread misses a wake-up: both conditions are changed and tested under the lock, except that a handshake is left
-//! before the lock is taken, and the collector tests handshakes and waits without releasing the lock in between.
+//! No wake-up is missed: both conditions are changed and tested under the lock, except that a handshake is
+//! left before the lock is taken, and the collector tests handshakes and waits without releasing the lock in
+//! between.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | W1  | raise COLLECT in a poll word | Relaxed | W3 | nothing: the word only has to arrive; the handshake orders the rest |
+//! | W1  | raise COLLECT in a poll word | Relaxed | W3 | nothing: the word only needs to become visible; the handshake orders the rest |
 //! | W2  | clear COLLECT | Relaxed | – | a poll that sees the old value takes the slow path once more |
 //! | W3  | see COLLECT (`thread.rs`) | Relaxed | W1 | as W1 |
 //! | W4  | see END between finalizers | Relaxed | T7 of `asked.rs` | nothing: one more finalizer runs, and ends at its first poll |
@@ -35,10 +36,11 @@ use brolga_instances::Fences;
 use super::handshake::Handshake;
 use super::mutator::{Member, Mutator};
 
-/// The bit of the poll word that asks for a safepoint of the heap.
+/// The bit of the poll word that requests a safepoint of the heap.
 pub(crate) const POLL_COLLECT: u32 = 2;
 
-/// The bit of the poll word that ends compiled code up to its entry, until it is cleared. Machine code of `routines/unwind.rs` tests it.
+/// The bit of the poll word that ends compiled code up to its entry, until it is cleared. Machine code of
+/// `routines/unwind.rs` tests it.
 pub(crate) const POLL_END: u32 = 16;
 
 /// The mutators of one heap.
@@ -54,21 +56,21 @@ pub(crate) struct World {
 struct State {
     members: Vec<Member>,
     collecting: bool,
-    /// How often the world has been stopped and gone on.
+    /// How often the world has been stopped and resumed.
     #[cfg(feature = "heap-mmtk")]
     pauses: u64,
     /// Whether poll words stay raised, so that every poll is a safepoint.
     always_poll: bool,
 }
 
-/// The world, stopped. It continues when this is dropped.
+/// The stopped world. It resumes when this is dropped.
 pub(crate) struct Stopped<'w> {
     world: &'w World,
     state: MutexGuard<'w, State>,
 }
 
 impl World {
-    /// Without mutators. The fences are those of all handshakes.
+    /// A world without mutators. All handshakes use these fences.
     pub(crate) fn new(fences: Fences) -> World {
         World { fences, state: Mutex::default(), stopped: Condvar::new(), resumed: Condvar::new() }
     }
@@ -79,7 +81,8 @@ impl World {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock is a defect that verification found; the lists are whole all the same.
+        // A panic under the lock means that verification found a defect; the lists are consistent
+        // nevertheless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +93,7 @@ impl World {
         state
     }
 
-    /// Puts a mutator, which does not run, on the list.
+    /// Adds a mutator that is not running to the list.
     pub(crate) fn add(&self, member: Member) {
         let mut state = self.wait_until_resumed(self.lock());
         if state.always_poll {
@@ -99,20 +102,21 @@ impl World {
         state.members.push(member);
     }
 
-    /// Whether a limited call of the mutator's thread has ended: compiled code that is called now ends at its first poll.
+    /// Whether a limited call of the mutator's thread has ended: compiled code called now would end at its
+    /// first poll.
     pub(super) fn is_ending(&self, mutator: &Mutator) -> bool {
         let state = self.lock();
         let own = state.members.iter().find(|member| member.is(mutator));
         own.is_some_and(|member| member.poll().load(Ordering::Relaxed) & POLL_END != 0) // W4
     }
 
-    /// Takes a mutator, which does not run, off the list.
+    /// Removes a mutator that is not running from the list.
     pub(crate) fn remove(&self, mutator: &Mutator) {
         let mut state = self.wait_until_resumed(self.lock());
         state.members.retain(|member| !member.is(mutator));
     }
 
-    /// The mutator enters the heap; waits while a collection continues.
+    /// The mutator enters the heap, after waiting for any collection.
     #[inline]
     pub(crate) fn enter(&self, mutator: &Mutator) {
         if !mutator.handshake.try_enter() {
@@ -120,7 +124,8 @@ impl World {
         }
     }
 
-    /// As [`World::enter`], without waiting: whether the mutator may touch the heap. One that is refused enters next.
+    /// Like [`World::enter`], without waiting: returns whether the mutator may access the heap. A refused
+    /// mutator calls `enter` next.
     #[inline(always)]
     pub(crate) fn try_enter(&self, mutator: &Mutator) -> bool {
         mutator.handshake.try_enter()
@@ -130,7 +135,7 @@ impl World {
     fn enter_later(&self, mutator: &Mutator) {
         loop {
             let state = self.lock();
-            // The collector may have seen it running, and wait for it.
+            // The collector may have seen it running, and be waiting for it.
             self.stopped.notify_all();
             drop(self.wait_until_resumed(state));
             if mutator.handshake.try_enter() {
@@ -139,7 +144,7 @@ impl World {
         }
     }
 
-    /// The mutator does not touch the heap from now on.
+    /// The mutator stops accessing the heap.
     #[inline]
     pub(crate) fn leave(&self, mutator: &Mutator) {
         if mutator.handshake.leave() {
@@ -147,7 +152,7 @@ impl World {
         }
     }
 
-    /// The collector may wait for a mutator that has just left.
+    /// Wakes a collector that may be waiting for a mutator that has just left.
     #[cold]
     #[inline(never)]
     fn tell(&self) {
@@ -155,7 +160,7 @@ impl World {
         self.stopped.notify_all();
     }
 
-    /// Lets a collection happen if one is wanted.
+    /// Lets a pending collection happen.
     pub(crate) fn stand_aside(&self, mutator: &Mutator) {
         if mutator.handshake.must_stop() {
             self.leave(mutator);
@@ -163,7 +168,7 @@ impl World {
         }
     }
 
-    /// Stops all others; `None` when another thread collected meanwhile.
+    /// Stops all others; `None` if another thread collected instead.
     pub(crate) fn stop(&self, mutator: &Mutator) -> Option<Stopped<'_>> {
         let state = self.lock();
         if state.collecting {
@@ -177,7 +182,7 @@ impl World {
         Some(Stopped { world: self, state })
     }
 
-    /// Stops all mutators except the one that collects, if there is one.
+    /// Stops all mutators except the collecting one, if any.
     fn stop_others<'w>(
         &'w self,
         mut state: MutexGuard<'w, State>,
@@ -210,7 +215,7 @@ impl World {
         self.resumed.notify_all();
     }
 
-    /// Makes every poll take the slow path, or only those that are needed.
+    /// Makes every poll take the slow path, or only the necessary ones.
     pub(crate) fn set_always_poll(&self, always: bool) {
         let mut state = self.lock();
         state.always_poll = always;
@@ -223,8 +228,8 @@ impl World {
     }
 }
 
-/// For a collector with its own threads, which are no mutators. The world stays stopped without the lock being held, because
-/// no mutator enters, is added or removed while `collecting` is set.
+/// For a collector with its own threads, which are not mutators. The world stays stopped without the lock
+/// being held, because no mutator enters, is added or removed while `collecting` is set.
 #[cfg(feature = "heap-mmtk")]
 impl World {
     /// Stops all mutators.
@@ -237,8 +242,8 @@ impl World {
         self.go_on(&mut self.lock());
     }
 
-    /// Stands still until the next time that the world has been stopped and gone on. Until this is called the mutator runs, so
-    /// that cannot have happened before.
+    /// Waits until the world has next been stopped and resumed. The mutator counts as running until this is
+    /// called, so that cannot have happened before.
     pub(crate) fn wait_for_pause(&self, mutator: &Mutator) {
         let mut state = self.lock();
         let pauses = state.pauses;
@@ -251,9 +256,10 @@ impl World {
         self.enter(mutator);
     }
 
-    /// All mutators, for what may be asked of one that runs.
+    /// All mutators, for queries that are allowed on a running one.
     pub(crate) fn each_member(&self, visit: &mut dyn FnMut(&Mutator)) {
-        // SAFETY: members are alive (M1). Only a cell is read that running threads write while no stop is requested.
+        // SAFETY: members are alive (M1). Only a cell is read, which running threads write only while no stop
+        // is requested.
         self.lock().members.iter().for_each(|member| visit(unsafe { member.mutator() }));
     }
 
@@ -276,9 +282,10 @@ fn set_collect(member: &Member, raised: bool) {
 }
 
 impl Stopped<'_> {
-    /// All mutators, each of which stands still, or is the one that collects.
+    /// All mutators: each is stopped, or is the collecting one.
     pub(crate) fn mutators(&self) -> impl Iterator<Item = &Mutator> {
-        // SAFETY: every mutator on the list but the collecting one has left its handshake, and cannot enter before it is released.
+        // SAFETY: every mutator on the list except the collecting one has left its handshake, and cannot
+        // enter before it is released.
         self.state.members.iter().map(|member| unsafe { member.mutator() })
     }
 }

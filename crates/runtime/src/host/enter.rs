@@ -1,8 +1,8 @@
-//! The functions that compiled code calls for a typed function of the host, one for each number of arguments.
+//! The functions through which compiled code calls typed host functions, one for each number of arguments.
 //!
 //! ```text
-//!   enterN(state, registers…) ── fenced ──► [look for the thread, keep it from running code] ──► look at arguments ──► closure
-//!        └──► value and 0; or nothing and the key of a settlement in `later.rs`
+//!   enterN(state, registers…) ── fenced ──► [look up the thread, keep it from running code] ──► read arguments ──► closure
+//!        └──► value and 0; or no value and the key of a settlement in `later.rs`
 //! ```
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::fence::fenced;
 use crate::instance::Runtime;
 use crate::thread::{Thread, with_attached_to};
 
-/// A closure with what it needs to be called.
+/// A closure with the state needed to call it.
 pub(super) struct State<F> {
     body: F,
-    /// The address of the runtime, which is compared and not followed.
+    /// The address of the runtime, which is compared but never dereferenced.
     runtime: usize,
     later: Arc<Later>,
 }
@@ -29,7 +29,8 @@ impl<F> State<F> {
         State { body, runtime: Arc::as_ptr(runtime).addr(), later }
     }
 
-    /// Calls `body` with the running thread. If it gets views, the thread is as inside a scope meanwhile.
+    /// Calls `body` with the running thread. If `body` has views, the thread counts as inside a scope
+    /// meanwhile.
     fn on_thread<R>(
         &self,
         has_views: bool,
@@ -42,7 +43,7 @@ impl<F> State<F> {
         called.unwrap_or_else(|| Err("this thread runs no compiled code of the runtime".to_owned()))
     }
 
-    /// The registers that compiled code gets.
+    /// The registers returned to compiled code.
     fn back<O: HostOutcome>(
         &self,
         called: Result<Result<O::Value, String>, String>,
@@ -58,7 +59,7 @@ impl<F> State<F> {
     }
 }
 
-/// An error if two of the views cannot stand beside each other.
+/// Returns an error if two of the views conflict.
 fn apart(shown: &[Option<Shown>]) -> Result<(), String> {
     let mut views = shown.iter().flatten();
     while let Some(one) = views.next() {
@@ -71,14 +72,15 @@ fn apart(shown: &[Option<Shown>]) -> Result<(), String> {
     Ok(())
 }
 
-/// A closure that programs call with arguments in registers. `M` is its type as a function pointer, which is inferred.
+/// A closure that programs call with arguments in registers. `M` is its type as a function pointer, which is
+/// inferred.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no typed function of the host",
+    message = "`{Self}` is not a typed host function",
     note = "it is a closure with up to eight arguments whose types are written out, all of `HostArg`; its result is of `HostOutcome`; \
             it is `Send`, `Sync` and `'static`"
 )]
 pub trait TypedHost<M>: Send + Sync + 'static {
-    /// Whether the value itself comes back.
+    /// Whether the value itself is returned.
     #[doc(hidden)]
     const IS_DIRECT: bool;
 
@@ -95,8 +97,8 @@ macro_rules! arities {
     ($($enter:ident: $($ty:ident $arg:ident),*;)*) => {$(
         /// # Safety
         ///
-        /// The registers are what compiled code passes for the types of the arguments, on an attached thread; objects among them stay
-        /// for the call.
+        /// The registers are what compiled code passes for the types of the arguments, on an attached thread;
+        /// objects among them stay alive for the call.
         #[allow(clippy::too_many_arguments, reason = "as many as the closure has")]
         unsafe extern "C" fn $enter<F, O, $($ty),*>(
             state: &State<F>,
@@ -110,11 +112,11 @@ macro_rules! arities {
             let called = fenced(|| {
                 let call = |_thread: Option<&Thread>| {
                     if const { 0 $(+ $ty::IS_VIEW as usize)* > 1 } {
-                        // SAFETY: by the contract; the thread is as inside a scope.
+                        // SAFETY: by the contract; the thread counts as inside a scope.
                         apart(&[$(unsafe { $ty::shown($arg) }),*])?;
                     }
-                    // SAFETY: by the contract. The thread is looked up below; collections wait for it, and where there are views no code
-                    // runs on it. Of views that overlap none may change what it shows.
+                    // SAFETY: by the contract. The thread is looked up below; collections wait for it, and if
+                    // there are views no code runs on it. Of overlapping views none may be mutable.
                     $(let $arg = unsafe { $ty::look($arg, _thread) }?;)*
                     (state.body)($($arg),*).outcome()
                 };

@@ -1,11 +1,12 @@
-//! Results of typed functions of the host that wait for their method: objects to be made, and errors to be thrown.
+//! Results of typed host functions that wait for their method: objects to be made, and errors to be thrown.
 //!
 //! ```text
-//!   closure ── Settlement ──► table, under a key ──► compiled code, in a register ──► method ── takes it off ──► object, or exception
+//!   closure ── Settlement ──► table, under a key ──► compiled code, in a register ──► method ── removes it ──► object, or exception
 //! ```
 //!
-//! The method runs after the closure, on the same thread, with a scope: objects are made only there. It does not run if the call is ended in
-//! between, so the table is bounded: of more than [`MOST`] waiting settlements the oldest is dropped.
+//! The method runs after the closure, on the same thread, with a scope: only there can objects be made. It
+//! does not run if the call is ended in between, so the table is bounded: beyond [`MOST`] waiting settlements
+//! the oldest is dropped.
 //!
 //! Cost: a lock for each result that is an object, and for each error.
 
@@ -17,16 +18,17 @@ use brolga_ir::{Context, Type};
 use crate::heap::{ObjectError, Root, Scope, TypeRef};
 use crate::objects::Raised;
 
-/// How many results may wait at one time: more than threads that could be between a closure and its method.
+/// The maximum number of waiting results: more than the number of threads that could be between a closure and
+/// its method.
 const MOST: usize = 1 << 12;
 
-/// Makes an object of the type of the result.
+/// Makes an object of the result's type.
 pub(super) type Make =
     Box<dyn for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, &TypeRef) -> Result<Root<'f, 'h>, ObjectError> + Send>;
 
-/// The end of a call that does not fit into registers.
+/// The end of a call whose result does not fit registers.
 pub enum Settlement {
-    /// An object that is to be made.
+    /// An object to be made.
     Make(Make),
     /// The message of an `ErrorException`.
     Throw(String),
@@ -38,14 +40,14 @@ struct Waiting {
     settlements: BTreeMap<u64, Settlement>,
 }
 
-/// Results that wait for the method.
+/// Results waiting for the method.
 #[derive(Default)]
 pub(super) struct Later {
     waiting: Mutex<Waiting>,
 }
 
 impl Later {
-    /// Leaves a result; its key, which is not 0.
+    /// Stores a result; returns its key, which is not 0.
     pub(super) fn leave(&self, settlement: Settlement) -> u64 {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.last += 1;
@@ -53,7 +55,7 @@ impl Later {
         waiting.settlements.insert(key, settlement);
         let oldest = if waiting.settlements.len() > MOST { waiting.settlements.pop_first() } else { None };
         drop(waiting);
-        // A handle goes behind the lock.
+        // A handle is dropped outside the lock.
         drop(oldest);
         key
     }

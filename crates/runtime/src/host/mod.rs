@@ -1,4 +1,4 @@
-//! Typed functions of the host: closures of Rust whose arguments stay in registers.
+//! Typed host functions: Rust closures whose arguments stay in registers.
 //!
 //! ```text
 //!   program ── invoke price(7) ──► wrapper, IR of the engine ── C call ──► `enter` ──► closure
@@ -16,16 +16,18 @@
 //! | [`Persistent`](crate::heap::Persistent) | the same | `Any` |
 //! | a [`Struct`] | the same | the struct of its name |
 //!
-//! A result may be in a `Result` whose error has a text: that is thrown as an `ErrorException`. A panic is thrown as well.
+//! A result may be in a `Result` whose error can be displayed: it is thrown as an `ErrorException`. A panic
+//! is thrown likewise.
 //!
-//! **Views.** Text and slices are views of the program's object, which is not copied. While one is in use, the thread counts as being inside a scope:
-//! no compiled code runs on it and no collection happens, so nothing frees, moves or resizes the object. Two slices of one call that overlap, one of
-//! them mutable, are refused. Other threads are not excluded: [`brolga_ir::doors`] says so of all objects that threads share.
+//! **Views.** Text and slices are views of the program's object, which is not copied. While one is in use,
+//! the thread counts as inside a scope: no compiled code runs on it and no collection happens, so nothing
+//! frees, moves or resizes the object. Two overlapping slices in one call, one of them mutable, are refused.
+//! Other threads are not excluded, as for all objects shared between threads (see [`brolga_ir::doors`]).
 //!
-//! **Calls back.** A closure without views may call compiled code as if it were called by Rust.
+//! **Callbacks.** A closure without views may call compiled code like any Rust code.
 //!
-//! Cost: 2 to 3 ns for numbers; a lookup of the thread for views and handles; a table with a lock, a dispatch and the object for results that are
-//! objects.
+//! Cost: 2 to 3 ns for numbers; a thread look-up for views and handles; a locked table, a dispatch and the
+//! object for results that are objects.
 //!
 //! Not done: integers of 128 bits, tuples; more than eight arguments; results that borrow.
 
@@ -50,21 +52,22 @@ pub use value::{HostArg, HostOutcome, HostResult};
 use enter::State;
 use later::Later;
 
-/// A closure as compiled code calls it.
+/// A closure in the form that compiled code calls.
 pub struct HostFunction {
     /// The types of its arguments.
     pub params: Vec<Type>,
     /// The type of its result.
     pub result: Type,
-    /// Whether the call gives the result itself, beside a key: a pair in C, or a key alone for `Nothing`. Otherwise it gives a key.
+    /// Whether the call returns the result itself, in addition to a key: a pair in C, or only a key for
+    /// `Nothing`. Otherwise it returns only a key.
     pub is_direct: bool,
-    /// The address that C calls, with the address of the state in front of the arguments.
+    /// The address for C calls, with the address of the state before the arguments.
     pub address: usize,
     /// The address of the state.
     pub state: usize,
-    /// The method that makes an object of a key, which is its only argument, or throws.
+    /// The method that makes an object from a key, its only argument, or throws.
     pub method: MethodEntry,
-    /// It keeps the closure.
+    /// Keeps the closure alive.
     pub owner: Arc<dyn Any + Send + Sync>,
 }
 

@@ -1,12 +1,12 @@
-//! Structs of Rust that stand for structs of programs, as arguments and results of functions of the host.
+//! Rust structs that correspond to structs of programs, as arguments and results of host functions.
 //!
 //! ```text
 //!   argument   program's Point ──► its scalars, each a word (IR of the engine) ──► words in C ──► tuple of fields ──► Point
-//!   result     Point ──► tuple of fields ──► bytes, each field in its place ──► an object of the program's type
+//!   result     Point ──► tuple of fields ──► bytes, each field at its offset ──► an object of the program's type
 //! ```
 //!
-//! Nothing here trusts an implementation of [`Struct`]: words and bytes are made from the tuple of fields, whose types are known here, and the bytes of a
-//! result are checked before an object has them.
+//! Implementations of [`Struct`] are not trusted: words and bytes are made from the tuple of fields, whose
+//! types are known here, and the bytes of a result are checked before they become an object.
 //!
 //! Cost: an argument is a copy of its words; a result is an object (`later.rs`).
 
@@ -18,9 +18,11 @@ use super::later::{Make, Settlement};
 use super::value::{HostArg, HostResult, sealed};
 use crate::thread::Thread;
 
-/// A struct of Rust with the layout of C that stands for an immutable struct of programs. `#[derive(Brolga)]` implements it.
+/// A Rust struct with C layout that corresponds to an immutable struct of programs. `#[derive(Brolga)]`
+/// implements it.
 ///
-/// A program's struct is the same if it has the same name, and fields of the same names and types at the same distances, in the same order.
+/// A program's struct corresponds if it has the same name, and fields with the same names, types and offsets,
+/// in the same order.
 pub trait Struct: Sized {
     /// The fields, in order, as a tuple.
     type Fields;
@@ -28,17 +30,18 @@ pub trait Struct: Sized {
     const NAME: &'static str;
     /// The names of the fields.
     const FIELDS: &'static [&'static str];
-    /// The distance of each field from the start, in bytes.
+    /// The offset of each field, in bytes.
     const OFFSETS: &'static [usize];
 
-    /// Takes it apart.
+    /// Splits it into its fields.
     fn into_fields(self) -> Self::Fields;
 
-    /// Puts it together.
+    /// Builds it from its fields.
     fn from_fields(fields: Self::Fields) -> Self;
 }
 
-/// A type of a field of structs that functions of the host take and give: numbers of up to 64 bits, `bool`, `char`, other structs.
+/// The type of a field of a struct that host functions take or return: numbers of up to 64 bits, `bool`,
+/// `char`, other structs.
 pub trait HostField: Sized {
     /// Its words in C: `u64`s without padding.
     #[doc(hidden)]
@@ -48,11 +51,11 @@ pub trait HostField: Sized {
     #[doc(hidden)]
     fn ty(cx: &Context) -> Result<Type, TypeError>;
 
-    /// The value of words, or why it is none of Rust's.
+    /// The value encoded by words, or why it is not a valid Rust value.
     #[doc(hidden)]
     fn from_words(words: Self::Words) -> Result<Self, String>;
 
-    /// Writes it to the beginning of the bytes, in the layout of programs. Bytes that do not fit are left out.
+    /// Writes it to the beginning of the bytes, in the layout of programs. Bytes that do not fit are dropped.
     #[doc(hidden)]
     fn write(self, bytes: &mut [u8]);
 }
@@ -67,16 +70,16 @@ pub trait HostFields: Sized {
     #[doc(hidden)]
     fn types(cx: &Context) -> Result<Vec<Type>, TypeError>;
 
-    /// The values of words.
+    /// The values encoded by words.
     #[doc(hidden)]
     fn from_words(words: Self::Words) -> Result<Self, String>;
 
-    /// Writes each to its distance.
+    /// Writes each field at its offset.
     #[doc(hidden)]
     fn write(self, offsets: &[usize], bytes: &mut [u8]);
 }
 
-/// The words of one field and of those behind it.
+/// The words of one field and of those after it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Row<A, B>(A, B);
@@ -88,7 +91,7 @@ fn put(bytes: &mut [u8], value: &[u8]) {
     }
 }
 
-/// Fields of one word: from the word, and their bytes.
+/// Fields of one word: conversion from the word, and to bytes.
 macro_rules! scalars {
     ($($rust:ty: $ty:expr, $from:expr, $to:expr;)*) => {$(
         impl HostField for $rust {
@@ -130,7 +133,7 @@ scalars! {
         |value| char_to_bits(value).to_ne_bytes();
 }
 
-/// The program's struct of this name, if it has these fields; declared, if there is none.
+/// The program's struct with this name, if it has these fields; it is declared if there is none.
 fn declared(cx: &Context, name: &str, names: &[&str], of: &[Type]) -> Result<Type, TypeError> {
     let types = &cx.types;
     let fields = names.iter().zip(of).map(|(name, &ty)| FieldDecl::new(cx.names.intern(name), ty));
@@ -143,7 +146,7 @@ fn declared(cx: &Context, name: &str, names: &[&str], of: &[Type]) -> Result<Typ
             && both.fold(true, |same, (a, b)| same && (a.name, a.ty) == (b.name, b.ty))
     };
     match types.body(decl).map(|body| &body.kind) {
-        // It may be below another type than `Any`.
+        // Its supertype may be other than `Any`.
         Some(DeclKind::Struct { mutable: false, fields: there }) if is_same(there) => {}
         Some(_) => return Err(TypeError::Redeclared { name }),
         None => types.define(decl, Type::ANY, DeclKind::Struct { mutable: false, fields })?,

@@ -1,6 +1,6 @@
-//! Values of typed functions of the host: how each passes, what it is in Rust, and its type in programs.
+//! Values of typed host functions: how each is passed, its Rust type, and its type in programs.
 //!
-//! The traits are sealed: `HostArg::look` takes what compiled code has passed on trust.
+//! The traits are sealed, because `HostArg::look` trusts what compiled code has passed.
 
 use std::fmt::Display;
 use std::ptr::NonNull;
@@ -17,10 +17,10 @@ pub(super) mod sealed {
     pub trait Sealed {}
 }
 
-/// The address of an object of a program, as C gets it.
+/// The address of a program's object, as passed to C.
 type ObjectAddress = *mut u8;
 
-/// The bytes that a view shows, and whether it may change them.
+/// The bytes that a view covers, and whether it may change them.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     start: usize,
@@ -34,24 +34,25 @@ impl Shown {
         Shown { start, end: start + length * size_of::<T>(), is_mutable }
     }
 
-    /// Whether two views of one call cannot stand beside each other.
+    /// Whether two views in one call conflict.
     pub(super) fn clashes(&self, other: &Shown) -> bool {
         (self.is_mutable || other.is_mutable) && self.start < other.end && other.start < self.end
     }
 }
 
-/// A type of Rust that a typed function of the host takes (`&str`, `f64`): its module's table has all of them.
+/// A Rust type that typed host functions accept (`&str`, `f64`): the table in the module documentation lists
+/// them.
 pub trait HostArg: sealed::Sealed {
-    /// The register that it arrives in.
+    /// The register in which it is passed.
     #[doc(hidden)]
     type Register: Copy;
-    /// It with the lifetime of the call.
+    /// The value with the lifetime of the call.
     type View<'a>;
 
-    /// Whether it shows memory of the heap.
+    /// Whether it borrows memory of the heap.
     #[doc(hidden)]
     const IS_VIEW: bool = false;
-    /// Whether the running thread is an argument.
+    /// Whether it needs the running thread.
     #[doc(hidden)]
     const NEEDS_THREAD: bool = false;
 
@@ -59,19 +60,20 @@ pub trait HostArg: sealed::Sealed {
     #[doc(hidden)]
     fn ty(cx: &Context) -> Result<Type, TypeError>;
 
-    /// The value, or why it is none of Rust's.
+    /// The value, or why it is not a valid Rust value.
     ///
     /// # Safety
     ///
-    /// The register is what compiled code passes for the type. An object stays alive and in its place for `'a`; if this is a view, no code of
-    /// this thread writes the object meanwhile. The thread is the running one, and is there if it is needed.
+    /// The register is what compiled code passes for the type. An object stays alive and does not move for
+    /// `'a`; if this is a view, no code of this thread writes to the object meanwhile. The thread is the
+    /// running one, and is present if needed.
     #[doc(hidden)]
     unsafe fn look<'a>(
         register: Self::Register,
         thread: Option<&'a Thread>,
     ) -> Result<Self::View<'a>, String>;
 
-    /// The bytes that the value shows, and may change or be changed through another one.
+    /// The bytes that the value covers, and may change or see changed through another view.
     ///
     /// # Safety
     ///
@@ -82,12 +84,12 @@ pub trait HostArg: sealed::Sealed {
     }
 }
 
-/// A type of Rust that a typed function of the host gives: its module's table has all of them.
+/// A Rust type that typed host functions return: the table in the module documentation lists them.
 pub trait HostResult: sealed::Sealed {
-    /// It as C gives it back: a pair of it and a key, or a key.
+    /// Its form as a C result: a pair of the value and a key, or a key.
     #[doc(hidden)]
     type Back;
-    /// Whether the value itself comes back.
+    /// Whether the value itself is returned.
     #[doc(hidden)]
     const IS_DIRECT: bool;
 
@@ -95,7 +97,7 @@ pub trait HostResult: sealed::Sealed {
     #[doc(hidden)]
     fn ty(cx: &Context) -> Result<Type, TypeError>;
 
-    /// The value, or the object that is to be made of it under a key.
+    /// The value, or a key for the object to be made from it.
     #[doc(hidden)]
     fn back(self, leave: impl FnOnce(Settlement) -> u64) -> Self::Back;
 
@@ -104,12 +106,13 @@ pub trait HostResult: sealed::Sealed {
     fn failed(key: u64) -> Self::Back;
 }
 
-/// The return type of a typed function of the host: a result, or a `Result` of it with an error that has a text.
+/// The return type of a typed host function: a result, or a `Result` of it with an error that can be
+/// displayed.
 pub trait HostOutcome {
     /// The result.
     type Value: HostResult;
 
-    /// The result, or the text of the error.
+    /// The result, or the error's message.
     #[doc(hidden)]
     fn outcome(self) -> Result<Self::Value, String>;
 }
@@ -130,7 +133,7 @@ impl<T: HostResult, E: Display> HostOutcome for Result<T, E> {
     }
 }
 
-/// A value and the key 0, or anything and another key.
+/// A value and the key 0, or an arbitrary value and another key.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Keyed<T> {
@@ -138,7 +141,7 @@ pub struct Keyed<T> {
     key: u64,
 }
 
-/// Values of one register that are passed as another type: the type in C, from there, and to there.
+/// Values of one register that are passed as another type: the type in C, and the conversions from and to it.
 macro_rules! registers {
     ($($rust:ty as $register:ty, $ty:expr, $from:expr, $to:expr;)*) => {$(
         impl sealed::Sealed for $rust {}
@@ -213,7 +216,7 @@ impl HostResult for () {
     }
 }
 
-/// The object at an address that compiled code has passed.
+/// The object at an address passed by compiled code.
 ///
 /// # Safety
 ///
@@ -243,7 +246,7 @@ impl HostArg for &str {
     }
 }
 
-/// Elements of slices: all bits are values.
+/// Elements of slices, for which all bit patterns are valid.
 macro_rules! elements {
     ($($element:ty: $ty:expr;)*) => {$(
         impl sealed::Sealed for &[$element] {}
@@ -260,7 +263,7 @@ macro_rules! elements {
             unsafe fn look(register: ObjectAddress, _: Option<&Thread>) -> Result<&[$element], String> {
                 // SAFETY: by the contract.
                 let (first, length) = unsafe { slice_of::<$element>(register) }?;
-                // SAFETY: as above; the elements lie in the object, aligned, and all bits are values.
+                // SAFETY: as above; the elements are in the object, aligned, and all bit patterns are valid.
                 Ok(unsafe { std::slice::from_raw_parts(first.as_ptr(), length) })
             }
 
@@ -285,7 +288,7 @@ macro_rules! elements {
             unsafe fn look(register: ObjectAddress, _: Option<&Thread>) -> Result<&mut [$element], String> {
                 // SAFETY: by the contract.
                 let (first, length) = unsafe { slice_of::<$element>(register) }?;
-                // SAFETY: as for the shared slice. `enter.rs` lets no other slice overlap it.
+                // SAFETY: as for the shared slice. `enter.rs` refuses overlapping slices.
                 Ok(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) })
             }
 
@@ -331,7 +334,7 @@ elements! {
     f64: Type::FLOAT64;
 }
 
-/// The first element of a vector, and how many there are.
+/// The first element of a vector, and the number of elements.
 ///
 /// # Safety
 ///

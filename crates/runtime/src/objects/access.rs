@@ -11,9 +11,9 @@ use crate::heap::{CommonTypes, Obj, ObjectError, ObjectKind, Root, Scope, TypeRe
 use super::place::{At, Held, Place, Row, copy, store};
 use super::throw::Raised;
 
-/// Smaller copies of the content of objects are not counted.
+/// Smaller copies of object contents are not counted.
 const SMALL_COPY: usize = 1 << 20;
-/// A text grows by no more than this beyond what is asked for.
+/// The maximum by which a text grows beyond the request.
 const MOST_GROWTH: usize = 16 << 20;
 
 impl<'f, 'h> Scope<'f, 'h> {
@@ -33,7 +33,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         if let Some(small) = small {
             return Ok(self.add_root(small));
         }
-        // The usual ones are found without the lock of the table of types.
+        // The common ones are found without the lock of the table of types.
         let desc = match ty {
             Type::INT64 => heap.types().int64().clone(),
             Type::FLOAT64 => heap.types().float64().clone(),
@@ -80,12 +80,13 @@ impl<'f, 'h> Scope<'f, 'h> {
         types.common().map_err(|error| self.raise_type(&error.display(&types.base().types)))
     }
 
-    /// To be called before the program makes a name or a type: `OutOfMemoryError` if there are too many. A safepoint.
+    /// Must be called before the program makes a name or a type: throws `OutOfMemoryError` if there are too
+    /// many. A safepoint.
     fn count_tables(&mut self) -> Result<(), Raised> {
         self.heap().count_tables(self.mutator()).map_err(|error| self.raise(&error.into()))
     }
 
-    /// The type of a kind, which is made if the heap's limit has room for it. A safepoint.
+    /// The type of a kind, made if the heap's limit has room for it. A safepoint.
     pub(crate) fn counted_type(&mut self, cx: &Context, kind: TypeKind) -> Result<Type, Raised> {
         if let Some(known) = cx.types.known(&kind) {
             return Ok(known);
@@ -94,7 +95,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         cx.types.of_kind(kind).map_err(|error| self.raise_type(&error.display(&cx.types)))
     }
 
-    /// The symbol of a name that the program makes, if the heap's limit has room for it. A safepoint.
+    /// The symbol with a name made by the program, if the heap's limit has room for it. A safepoint.
     pub(crate) fn counted_symbol(&mut self, name: &str) -> Result<Root<'f, 'h>, Raised> {
         if self.heap().symbols().known_symbol(name).is_none() {
             self.count_tables()?;
@@ -102,7 +103,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.symbol(name))
     }
 
-    /// Whether the heap's limit has room for a copy of an object's content that takes this many bytes. A safepoint.
+    /// Checks that the heap's limit has room for a copy of an object's content of this size. A safepoint.
     pub(crate) fn count_copy(&mut self, bytes: usize) -> Result<(), Raised> {
         if bytes < SMALL_COPY {
             return Ok(());
@@ -113,7 +114,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(())
     }
 
-    /// Makes room for `more` bytes at the end of a text that the program makes as long as it likes. A safepoint, unless there is room.
+    /// Reserves `more` bytes at the end of a text whose length the program controls. A safepoint, unless
+    /// there is room.
     pub(crate) fn make_room(&mut self, text: &mut Vec<u8>, more: usize) -> Result<(), Raised> {
         if more <= text.capacity() - text.len() {
             return Ok(());
@@ -125,17 +127,18 @@ impl<'f, 'h> Scope<'f, 'h> {
         reserved.map_err(|_| self.raise_kind(crate::ExceptionKind::OutOfMemoryError))
     }
 
-    /// The run-time form of a type that a builtin makes. Types that cannot be made are an exception.
+    /// The run-time form of a type made by a builtin. Types that cannot be made raise an exception.
     pub(crate) fn desc_of(&mut self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, Raised> {
         self.heap().type_object(cx, ty).map_err(|error| self.raise_type(&error.display(&cx.types)))
     }
 
-    /// Raises that a type cannot be made.
+    /// Raises an error for a type that cannot be made.
     fn raise_type(&mut self, error: &dyn Display) -> Raised {
         self.raise_message(crate::ExceptionKind::ErrorException, &error.to_string())
     }
 
-    /// A new immutable or mutable struct with the given fields, whose types fit; the others are undefined.
+    /// A new immutable or mutable struct with the given fields, whose types must fit; the others are
+    /// undefined.
     pub(crate) fn new_struct(
         &mut self,
         cx: &Arc<Context>,
@@ -158,10 +161,10 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
-    /// A tuple of the objects, of exactly their types.
+    /// A tuple of the objects, with exactly their types.
     pub fn tuple(&mut self, elements: &[Root<'_, 'h>]) -> Result<Root<'f, 'h>, Raised> {
         let heap = self.heap();
-        // The context of the tuple is that of the first element that a program declares.
+        // The tuple has the context of its first element whose type a program declares.
         let descs: Vec<_> = elements.iter().map(|element| element.get(self).exact_type()).collect();
         let cx = heap.types().context_of(descs.iter().map(|desc| &**desc));
         let parts = descs.iter().map(|desc| heap.types().type_in(desc, &cx).unwrap_or(Type::ANY));
@@ -171,7 +174,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.new_struct(&cx, ty, &fields)
     }
 
-    /// Stores into a field or element, after a look at the type; nothing makes a reference undefined again.
+    /// Stores into a field or element after a type check; nothing makes a reference undefined again.
     fn store_checked(&self, place: Place<'_>, value: Option<Obj<'_, 'h>>) -> Result<(), ObjectError> {
         let text = |ty| place.cx.types.display(ty).to_string();
         match value {
@@ -194,7 +197,8 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// Stores into a field, by its number from 0. A field inside the object gets a copy. `None` makes a reference undefined.
+    /// Stores into a field, by its number from 0. An inline field receives a copy. `None` makes a reference
+    /// undefined.
     pub fn set_field(
         &self,
         of: Obj<'_, 'h>,
@@ -209,7 +213,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// Stores into an element of an array or memory, by its number from 0, as [`Scope::set_field`] does.
+    /// Stores into an element of an array or memory, by its number from 0, like [`Scope::set_field`].
     pub fn set_element(
         &self,
         of: Obj<'_, 'h>,
@@ -223,7 +227,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// The value of an element, as [`Scope::load_field`] gives it.
+    /// The value of an element, like [`Scope::load_field`].
     pub fn load_element(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
         let object = of.get(self).object;
         match Row::of(object).and_then(|row| row.place(index)) {
@@ -232,7 +236,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// The value of a field, as an object of its own if it lies inside `of`; `None` while it is undefined.
+    /// The value of a field, as a separate object if it is inline in `of`; `None` if it is undefined.
     pub fn load_field(&mut self, of: Root<'_, 'h>, index: usize) -> Result<Option<Root<'f, 'h>>, Raised> {
         let object = of.get(self).object;
         let place = At::field_of(object, index);
@@ -242,7 +246,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// The value at a place, as an object; `None` while it is undefined. A safepoint.
+    /// The value at a place, as an object; `None` if it is undefined. A safepoint.
     pub(crate) fn box_held(&mut self, held: Held<'_>) -> Result<Option<Root<'f, 'h>>, Raised> {
         let heap = self.heap();
         match held {
@@ -270,7 +274,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 }
 
 impl<'a> Obj<'a, '_> {
-    /// The type of the object: what is in its tag.
+    /// The type of the object, from its tag.
     pub(crate) fn exact_type(self) -> &'a crate::heap::TypeDesc {
         self.object.desc()
     }

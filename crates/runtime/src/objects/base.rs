@@ -60,7 +60,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         || self.thread.is_ending()
     }
 
-    /// Whether an object is something to print into.
+    /// Whether an object is a stream to print to.
     fn is_io(&self, root: Root<'f, 'h>) -> bool {
         let object = self.object(root);
         let cx = object.desc().context();
@@ -68,13 +68,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         io.is_some_and(|io| self.runtime.heap().is_of(object, cx, io))
     }
 
-    /// Whether the text of an object is the program's affair.
+    /// Whether the program may define the text of an object.
     fn has_own_text(&self, root: Root<'f, 'h>) -> bool {
         let desc = self.object(root).desc();
         desc.ty().is_some_and(|ty| desc.context().types.has_own_text(ty))
     }
 
-    /// What `print` writes for the objects, one after the other. The text counts to the heap's limit while it grows.
+    /// The concatenated output of `print` for the objects. The text counts towards the heap's limit while it
+    /// grows.
     fn text(&mut self, args: &[Root<'f, 'h>]) -> Result<Vec<u8>, Raised> {
         let mut text = Vec::new();
         for &root in args {
@@ -92,7 +93,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         String::from_utf8_lossy(&text[..text.len().min(MAX_TEXT)]).into_owned()
     }
 
-    /// The exception that a throwing function of the table makes of its arguments.
+    /// The exception that a throwing function of the table makes from its arguments.
     fn base_exception(&mut self, function: BaseFn, kind: ExceptionKind, args: &[Root<'f, 'h>]) -> Raised {
         match (function, args) {
             (BaseFn::ThrowBoundserror, &[array, index]) => self.scope.raise_bounds(array, index),
@@ -137,7 +138,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     // ----- Julia's run time -----
 
-    /// A function of Julia's run time by its name. Addresses are given as `Ptr{Nothing}`.
+    /// A function of Julia's run time, by name. Addresses are `Ptr{Nothing}`s.
     pub(crate) fn julia_call(&mut self, name: &str, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         match (name, args) {
             ("jl_alloc_array_1d" | "jl_alloc_array_2d" | "jl_alloc_array_3d", &[ty, ref dims @ ..]) => {
@@ -230,7 +231,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.box_word(&types.address, address)
     }
 
-    /// The address of a text, which is not null.
+    /// The address of a text, which must not be null.
     fn text_address(&mut self, op: &str, value: Root<'f, 'h>) -> Result<i64, Raised> {
         match self.word(op, value)? {
             0 => Err(self.message(ExceptionKind::ArgumentError, "cannot convert NULL to string")),
@@ -250,7 +251,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 }
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// Bytes at an address that the program gives, which is not null if there are any.
+    /// Bytes at an address given by the program, which must not be null if there are any.
     pub(crate) fn bytes_of_c(
         &mut self,
         op: &str,
@@ -264,31 +265,34 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(bytes_at(start, length))
     }
 
-    /// Stores what C calls a flag at an address that the program gives, unless it is null.
+    /// Stores a C flag at an address given by the program, unless it is null.
     pub(crate) fn store_flag(&mut self, op: &str, address: Root<'f, 'h>, flag: bool) -> Result<(), Raised> {
         let address = self.word(op, address)?;
         let place = std::ptr::with_exposed_provenance_mut::<i32>(address as usize);
         if !place.is_null() {
-            // SAFETY: the program vouches for what it passes to these functions, as for `unsafe_store!`: room for a C `int`.
+            // SAFETY: the program is responsible for what it passes to these functions, as for
+            // `unsafe_store!`: room for a C `int`.
             unsafe { place.write_unaligned(flag.into()) };
         }
         Ok(())
     }
 }
 
-/// The bytes at an address that the program gave. Such a call is one of the doors out of checked code.
+/// The bytes at an address given by the program. Such a call is one of the doors out of checked code.
 fn bytes_at(address: i64, length: usize) -> Vec<u8> {
     if length == 0 {
         return Vec::new();
     }
     let start = std::ptr::with_exposed_provenance::<u8>(address as usize);
-    // SAFETY: the program vouches for what it passes to these functions, as for `unsafe_load`: so many readable bytes.
+    // SAFETY: the program is responsible for what it passes to these functions, as for `unsafe_load`:
+    // `length` readable bytes.
     unsafe { std::slice::from_raw_parts(start, length) }.to_vec()
 }
 
-/// The text at an address that the program gave, up to its zero byte; as [`bytes_at`].
+/// The zero-terminated text at an address given by the program; as for [`bytes_at`].
 fn c_text_at(address: i64) -> Vec<u8> {
     let start = std::ptr::with_exposed_provenance::<std::ffi::c_char>(address as usize);
-    // SAFETY: the program vouches for what it passes to these functions: readable bytes up to a zero byte. Null was refused.
+    // SAFETY: the program is responsible for what it passes to these functions: readable bytes up to a zero
+    // byte. Null was refused.
     unsafe { std::ffi::CStr::from_ptr(start) }.to_bytes().to_vec()
 }

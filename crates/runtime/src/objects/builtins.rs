@@ -1,10 +1,10 @@
-//! The builtins on objects, apart from those of fields and elements, which have their own files.
+//! The builtins on objects, except for fields and elements, which have their own files.
 //!
-//! Their semantics and exceptions are those of `ir`'s interpreter. An operation that a verified program cannot contain is an
-//! `ErrorException`.
+//! Their semantics and exceptions match `ir`'s interpreter. An operation that a verified program cannot
+//! contain is an `ErrorException`.
 //!
-//! Not done: globals by name (compiled code reaches them by address); finalizers and scopes of the program, which the
-//! interpreter does not have either.
+//! Not done: globals by name (compiled code accesses them by address); finalizers and scopes of the program,
+//! which the interpreter does not have either.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.unsupported(&format!("{op} takes {expected} here, not a `{ty}`"))
     }
 
-    /// A type that was made, or the reason why not as an exception.
+    /// A type that was made, or an exception with the reason.
     pub(crate) fn made(&mut self, cx: &Arc<Context>, ty: Result<Type, TypeError>) -> Result<Type, Raised> {
         ty.map_err(|error| {
             let text = error.display(&cx.types).to_string();
@@ -156,7 +156,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     None => return Err(self.unsupported(foreign)),
                 }
             } else if let Some(name) = self.symbol_text(param) {
-                // It is as long as a symbol that there is.
+                // It is as long as an existing symbol.
                 self.scope.counted_type(&cx, TypeKind::Sym(cx.names.intern(&name)))?
             } else if let Some(value) = self.int64(param) {
                 self.scope.counted_type(&cx, TypeKind::Int(value))?
@@ -187,7 +187,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let (cx, of) = (desc.context().clone(), desc.ty().unwrap_or(Type::ANY));
         let name = self.symbol_text(field);
         let index = match &name {
-            // No field has a name that nothing has.
+            // A name that nothing holds cannot be a field's.
             Some(name) => cx.names.find(name).and_then(|name| cx.types.field_index(of, name)),
             None => self.int64(field).and_then(|n| usize::try_from(n.checked_sub(1)?).ok()),
         };

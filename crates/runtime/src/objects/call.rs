@@ -1,6 +1,6 @@
 //! Calls of objects: methods, builtins, operators, constructors.
 //!
-//! The kind of the callee decides the call, in this order, which is the interpreter's:
+//! The kind of the callee determines the call, in this order, which is also the interpreter's:
 //!
 //! | callee | call |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! | a type | its constructor: conversion of a number, or the fields in order |
 //! | anything else | `MethodError` |
 //!
-//! Builtins that only call something else run in a loop here, so that a chain of them uses no stack; the loop polls. Builtins that
-//! change the world change it until the call returns.
+//! Builtins that only call something else run in a loop here, so that a chain of them uses no stack; the loop
+//! polls. Builtins that change the world do so until the call returns.
 //!
-//! A function of the host leaves the stack of exceptions unchanged, or with the one that it throws; a panic in it is an
-//! `ErrorException`, and so is an `Err` without an exception raised in this call. It is called with at least as much stack as
-//! compiled code would be.
+//! A host function leaves the stack of exceptions unchanged, or with the one that it throws; a panic in it is
+//! an `ErrorException`, as is an `Err` without an exception raised in this call. It is called with at least
+//! as much stack as compiled code would be.
 
 use std::sync::Arc;
 
@@ -42,13 +42,13 @@ use super::place::{Held, Row, STRETCH};
 use super::relations::as_type;
 use super::throw::Raised;
 
-/// The most arguments that the containers of a call may have together.
+/// The maximum number of arguments that the containers of a call may have together.
 const MOST_ELEMENTS: usize = 1 << 20;
 
 /// The outcome of an operation.
 pub(crate) type Done<'f, 'h> = Result<Root<'f, 'h>, Raised>;
 
-/// The world that a call is made in, if not that of its caller.
+/// The world of a call, if not its caller's.
 enum World {
     Latest,
     At(u64),
@@ -70,11 +70,12 @@ pub(crate) struct Ops<'a, 'f, 'h> {
     pub(crate) runtime: &'a Runtime,
 }
 
-/// Calls compiled code. Null: an exception is pending, also one that C was called back with and that the code did not ask for.
+/// Calls compiled code. Null: an exception is pending, possibly one from a callback that C made and that the
+/// code did not ask for.
 ///
 /// # Safety
 ///
-/// There are `count` words at `args` that hold objects and are root slots.
+/// `args` points to `count` words that hold objects and are root slots.
 pub(crate) unsafe fn call_code(
     thread: &Thread,
     entry: &CodeEntry,
@@ -82,8 +83,8 @@ pub(crate) unsafe fn call_code(
     count: usize,
 ) -> *mut u8 {
     let activation = thread.begin();
-    // SAFETY: the creator of the entry vouches for it (`CodeEntry::new`) while its owner is held, which the entry does. An
-    // `Object` is laid out as the pointer that it is. The thread is the running one.
+    // SAFETY: the creator of the entry guarantees this (`CodeEntry::new`) while its owner is held, which the
+    // entry does. An `Object` has the layout of a pointer. The thread is the running one.
     let result =
         unsafe { (entry.call)(entry.address, std::ptr::from_ref(thread).cast(), args.cast(), count as i64) };
     if activation.carries() { std::ptr::null_mut() } else { result }
@@ -94,7 +95,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         root.get(self.scope).object
     }
 
-    /// Serves the requests to the thread in a long operation: `Err` is the exception of an interrupt, or of a limited call that has ended. A safepoint.
+    /// Handles requests to the thread in a long operation: `Err` is the exception of an interrupt, or of a
+    /// limited call that has ended. A safepoint.
     pub(crate) fn poll(&mut self) -> Result<(), Raised> {
         match self.thread.safepoint() {
             true => Err(Raised::pending(self.scope)),
@@ -102,7 +104,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// As [`Ops::poll`], where part of a change is made: an interrupt waits, so that a program which catches it finds the change complete.
+    /// Like [`Ops::poll`], in the middle of a change: interrupts are deferred, so that a program which
+    /// catches one finds the change complete.
     pub(crate) fn poll_within(&mut self) -> Result<(), Raised> {
         self.scope.safepoint();
         match self.thread.is_ending() {
@@ -111,7 +114,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Calls `body` with a frame for roots of its own.
+    /// Calls `body` with a new frame for roots.
     pub(crate) fn in_frame<R>(&mut self, body: impl for<'b, 'g> FnOnce(&mut Ops<'b, 'g, 'h>) -> R) -> R {
         let (thread, runtime) = (self.thread, self.runtime);
         self.scope.frame(|scope| body(&mut Ops { scope, thread, runtime }))
@@ -121,7 +124,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         roots.iter().map(|&root| self.object(root)).collect()
     }
 
-    /// Throws `ErrorException` with this text: an operation is malformed or not supported, or a function of the host broke its contract.
+    /// Throws `ErrorException` with this text: an operation is malformed or not supported, or a host function
+    /// broke its contract.
     pub(crate) fn unsupported(&mut self, text: &str) -> Raised {
         self.scope.throw_error(text)
     }
@@ -180,14 +184,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.symbol_bytes(root).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The text of a symbol, where it lies.
+    /// The text of a symbol, in place.
     pub(crate) fn symbol_bytes(&self, root: Root<'f, 'h>) -> Option<&'h [u8]> {
         let object = self.object(root);
         let is_symbol = matches!(object.desc().kind(), ObjectKind::Symbol);
         is_symbol.then(|| object.string()).flatten()
     }
 
-    /// `TypeError` where one of the fixed types was expected.
+    /// The `TypeError` for a value that should have one of the fixed types.
     pub(crate) fn fixed_type_error(&mut self, op: &str, ty: Type, got: Root<'f, 'h>) -> Raised {
         let base = self.base();
         match self.scope.desc_of(&base, ty) {
@@ -196,7 +200,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The name of the type of an object: what `typeof` gives.
+    /// The name of the type of an object: the result of `typeof`.
     pub(crate) fn type_text(&self, root: Root<'f, 'h>) -> String {
         self.object(root).desc().name().to_owned()
     }
@@ -213,12 +217,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.apply_looking(all, true)
     }
 
-    /// Applies the builtin whose function is the first object to the others. No method is searched for: a method of that name belongs to another function.
+    /// Applies the builtin whose function is the first object to the others. No method is searched for: a
+    /// method with that name belongs to another function.
     pub(crate) fn apply_builtin(&mut self, all: Vec<Root<'f, 'h>>) -> Done<'f, 'h> {
         self.apply_looking(all, false)
     }
 
-    /// Calls the first object with the others. `looks`: whether a method is searched for in the first call; in calls that a builtin makes, it always is.
+    /// Calls the first object with the others. `looks`: whether a method is searched for in the first call;
+    /// calls made by builtins always search.
     fn apply_looking(&mut self, all: Vec<Root<'f, 'h>>, looks: bool) -> Done<'f, 'h> {
         if !self.thread.has_stack() {
             return Err(self.scope.raise_kind(ExceptionKind::StackOverflowError));
@@ -232,9 +238,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Makes the calls of a chain of builtins that only call something else. It need not end: a vector may contain itself and be splatted.
+    /// Makes the calls of a chain of builtins that only call something else. It may be endless: a vector may
+    /// contain itself and be splatted.
     fn apply_chain(&mut self, mut all: Vec<Object>, mut entered: Option<World>) -> Done<'f, 'h> {
-        // The world of an `invokelatest` or `invoke_in_world` on the way.
+        // The world of an `invokelatest` or `invoke_in_world` in the chain.
         let mut world: Option<InWorld<'_>> = None;
         loop {
             if let Some(entered) = entered {
@@ -246,7 +253,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                     World::At(world) => dispatch.at(world),
                 });
             }
-            // The roots of a link go with it. What leaves the frame has a root again before the next safepoint.
+            // The roots of a link are dropped with it. What leaves the frame is rooted again before the next
+            // safepoint.
             let next = self.in_frame(|ops| {
                 let all: Vec<_> = all.iter().map(|&object| ops.scope.add_root(object)).collect();
                 ops.poll()?;
@@ -285,7 +293,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Calls a function of the library that is no builtin.
+    /// Calls a library function that is not a builtin.
     fn named(&mut self, all: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         let Some(name) = all.first().and_then(|&callee| function_name(self.object(callee).desc())) else {
             return Err(self.scope.raise_method_error(all[0], &all[1..]));
@@ -308,7 +316,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.thread.dispatch().find(self.runtime.heap(), self.thread.isa_cache(), objects)
     }
 
-    /// The call that a builtin makes, if it does nothing else, and the world of that call; `None` for other builtins.
+    /// The call that a builtin makes, if it does nothing else, and that call's world; `None` for other
+    /// builtins.
     fn next_call(&mut self, builtin: Builtin, all: &[Root<'f, 'h>]) -> Result<Option<Next<'f, 'h>>, Raised> {
         if !builtin.arity().allows(all.len() - 1) {
             return Ok(None);
@@ -326,7 +335,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         })
     }
 
-    /// A callee and the elements of all the containers behind it.
+    /// A callee and the elements of all the containers after it.
     pub(crate) fn flattened(&mut self, all: &[Root<'f, 'h>]) -> Result<Vec<Root<'f, 'h>>, Raised> {
         let Some((&callee, containers)) = all.split_first() else { return Ok(Vec::new()) };
         let mut next = vec![callee];
@@ -336,7 +345,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(next)
     }
 
-    /// A world given as a `UInt64`, or as an `Int64` that is not negative.
+    /// A world given as a `UInt64`, or as a non-negative `Int64`.
     fn world_number(&self, root: Root<'f, 'h>) -> Option<u64> {
         let object = self.object(root);
         match object.desc().ty()? {
@@ -346,13 +355,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The elements that iterating over a container gives.
+    /// The elements produced by iterating over a container.
     pub(crate) fn collect(
         &mut self,
         container: Root<'f, 'h>,
         into: &mut Vec<Root<'f, 'h>>,
     ) -> Result<(), Raised> {
-        // The callee is among them.
+        // Including the callee.
         let room = (MOST_ELEMENTS + 1).saturating_sub(into.len());
         let object = self.object(container);
         if let Some(elements) = self.tuple_elements(container)? {
@@ -370,7 +379,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if row.length > room {
             return Err(self.scope.raise_kind(ExceptionKind::OutOfMemoryError));
         }
-        // The `Memory` has a root of its own: another thread may store a different `Memory` into the array.
+        // The `Memory` is rooted separately: another thread may store a different `Memory` into the array.
         let memory = self.scope.add_root(row.memory);
         for index in 0..row.length {
             if index % STRETCH == STRETCH - 1 {
@@ -406,12 +415,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let thread = self.thread;
         // The roots keep the objects alive.
         let result = self.scope.call_out(|| {
-            // SAFETY: the words are those of a linked frame.
+            // SAFETY: the words belong to a linked frame.
             let call = |words, count| unsafe { call_code(thread, entry, words, count) };
             thread.mutator().with_words(&objects, call)
         });
         match std::ptr::NonNull::new(result) {
-            // SAFETY: compiled code gives an object of its heap (`CodeEntry::new`), and no safepoint lies between.
+            // SAFETY: compiled code returns an object of its heap (`CodeEntry::new`), and there is no
+            // safepoint in between.
             Some(object) => Ok(self.scope.add_root(unsafe { Object::from_pointer(object) })),
             None => Err(Raised::pending(self.scope)),
         }
@@ -425,20 +435,20 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let scope = &mut *self.scope;
         let activation = self.thread.begin();
         match fenced(|| host(scope, all)) {
-            // It called C, which compiled code was called by: what came out of that continues from here.
+            // It called C, which called compiled code back: the exception from there continues here.
             Ok(_) if activation.carries() && self.thread.keep_last_exception(depth) => {
                 Err(Raised::pending(self.scope))
             }
             Ok(Ok(result)) => {
-                // The exceptions that it raised further in have been handled.
+                // The exceptions that inner activations raised have been handled.
                 self.thread.pop_exceptions(depth);
                 Ok(result)
             }
-            // A `Raised` may be of an earlier call: only what was raised in this one is thrown.
+            // A `Raised` may come from an earlier call: only an exception raised in this one is thrown.
             Ok(Err(_)) => match self.thread.keep_last_exception(depth) {
                 true => Err(Raised::pending(self.scope)),
                 false => {
-                    let text = "a function of the host gave back an exception that it did not raise";
+                    let text = "a host function returned an exception that it did not raise";
                     Err(self.unsupported(text))
                 }
             },
@@ -468,7 +478,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             None => self.find_declared(*callee, signature)?,
         };
         let (heap, objects) = (self.runtime.heap(), self.objects(rest));
-        // Compiled code takes objects of its declared types on trust.
+        // Compiled code trusts objects to have its declared types.
         let fits = match &found {
             Some((_, descs)) => {
                 descs.len() == objects.len()
@@ -491,12 +501,12 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.enter(method.entry(), &all)
             }
             Some(_) => Err(self.scope.raise_method_error(*callee, rest)),
-            // Base has methods that no text gives a body for.
+            // Base has methods without a body in any text.
             None => self.apply_builtin(all),
         }
     }
 
-    /// The method that an `invoke` with this signature goes to, and the types in the signature.
+    /// The method selected by an `invoke` with this signature, and the types in the signature.
     fn find_declared(
         &mut self,
         callee: Root<'f, 'h>,

@@ -1,7 +1,7 @@
 //! Reading a place, writing to it, and replacing a value that was seen there.
 //!
-//! For an `@atomic` field each operation is one step: in compiled code where the types are known, or here where
-//! they are not.
+//! For an `@atomic` field each operation is one atomic step: in compiled code if the types are known,
+//! otherwise here.
 //!
 //! | content of an atomic field | operation |
 //! |---|---|
@@ -9,8 +9,9 @@
 //! | a number of at most 64 bits | likewise, as compiled code does it |
 //! | anything else | under one lock of the runtime; compiled code calls this file |
 //!
-//! A thread that waits for the lock does not delay collections, so its holder may allocate. No function of the program is
-//! called under it: a change that depends on one is retried when another thread has changed the place in between.
+//! A thread that waits for the lock does not delay collections, so its holder may allocate. No function of
+//! the program is called under it: a change that depends on one is retried if another thread has changed the
+//! place in between.
 
 use std::sync::TryLockError;
 use std::thread;
@@ -28,13 +29,13 @@ use super::throw::Raised;
 /// How an atomic field is accessed.
 enum Access {
     Reference,
-    /// So many bytes.
+    /// This many bytes.
     Scalar(usize),
     Locked,
 }
 
 impl Access {
-    /// `None` for a place that is not atomic.
+    /// `None` for a non-atomic place.
     fn of(place: Place<'_>) -> Option<Access> {
         let width = || place.cx.types.primitive(place.ty).map(|(bits, _)| usize::from(bits).div_ceil(8));
         place.is_atomic.then(|| match (place.repr, width()) {
@@ -46,7 +47,8 @@ impl Access {
 }
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// The present value, as an object; an exception if there is none. A root keeps the object that the place is in.
+    /// The current value, as an object; an exception if there is none. A root keeps the containing object
+    /// alive.
     pub(crate) fn read(&mut self, place: Place<'_>) -> Done<'f, 'h> {
         self.scope.add_root(place.object);
         let found = match Access::of(place) {
@@ -81,7 +83,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Puts a value in the place of one that was seen there, or of nothing; `false` if something else is there now.
+    /// Replaces a value that was seen there, or an undefined one; `false` if the place has changed since.
     pub(crate) fn exchange(
         &mut self,
         op: &str,
@@ -98,7 +100,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.after_store(place.object);
                 Ok(done)
             }
-            // Numbers are always there.
+            // Numbers are never undefined.
             (Some(Access::Scalar(_)), None) => Ok(false),
             (Some(Access::Scalar(size)), Some(seen)) => {
                 let (seen, bits) = (self.scalar(seen), self.scalar(value));
@@ -109,7 +111,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Puts a value in the place of one, or of nothing, if that is there.
+    /// Replaces a value, or an undefined one, if it is the current one.
     fn put_if(
         &mut self,
         op: &str,
@@ -132,7 +134,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(same)
     }
 
-    /// The bits of a number of at most 64.
+    /// The bits of a number of at most 64 bits.
     fn scalar(&self, value: Root<'f, 'h>) -> u64 {
         At::boxed(self.object(value)).and_then(At::bits).unwrap_or(0) as u64
     }

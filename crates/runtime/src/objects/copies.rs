@@ -6,12 +6,12 @@
 //! | `jl_array_to_string` | a string; the array is empty afterwards |
 //! | `jl_genericmemory_to_string` | a string of the first bytes |
 //! | `jl_array_copy`, `jl_genericmemory_copy`, `jl_genericmemory_copy_slice` | a fresh array or memory |
-//! | `jl_array_ptr_copy`, `jl_genericmemory_copyto` | elements of one into another, given by their addresses |
+//! | `jl_array_ptr_copy`, `jl_genericmemory_copyto` | elements of one into another, by address |
 //! | `jl_array_isassigned`, `jl_reshape_array` | |
 //! | `jl_symbol_n` | the symbol with these bytes as its name |
-//! | `jl_try_substrtod`, `jl_try_substrtof` | whether a part of a text is a number, and which |
+//! | `jl_try_substrtod`, `jl_try_substrtof` | parses a number from part of a text |
 //!
-//! In Julia the array of a string shares its bytes. Here it does not: a string never changes.
+//! In Julia the array of a string shares its bytes. Here it does not, because a string never changes.
 
 use brolga_ir::scalar::parse_float;
 use brolga_ir::types::Type;
@@ -24,7 +24,7 @@ use super::place::{Place, Row, STRETCH, clear};
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// A function of this file; `None` if it is none.
+    /// Calls a function of this file; returns `None` for others.
     pub(crate) fn copying_call(
         &mut self,
         name: &str,
@@ -141,18 +141,18 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(Some(made))
     }
 
-    /// The result of the heap, or an exception with the reason.
+    /// The heap's result, or an exception with the reason.
     pub(crate) fn alright<T>(&mut self, made: Result<T, ObjectError>) -> Result<T, Raised> {
         made.map_err(|error| self.scope.raise(&error))
     }
 
-    /// A truth value of C.
+    /// A C truth value.
     pub(crate) fn c_int(&mut self, value: bool) -> Done<'f, 'h> {
         let base = self.base();
         self.scope.box_bits(&base, Type::INT32, value.into())
     }
 
-    /// `at`: the position from 0, if the address is that of an element.
+    /// `at`: the position from 0, if the address belongs to an element.
     fn out_of_bounds(&mut self, of: Root<'f, 'h>, at: Option<i64>) -> Raised {
         match self.scope.box_int(at.map_or(0, |at| at.saturating_add(1))) {
             Ok(index) => self.scope.raise_bounds(of, index),
@@ -178,7 +178,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// A number of elements, which a `Memory` has.
+    /// A number of elements, at most the `Memory`'s.
     fn count_of(&mut self, op: &str, memory: Root<'f, 'h>, count: Root<'f, 'h>) -> Result<usize, Raised> {
         let row = self.memory_row(op, memory)?;
         let given = self.word(op, count)?;
@@ -205,7 +205,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.alright(memory)
     }
 
-    /// Copies elements of arrays or memories, which may overlap. They are given by their addresses.
+    /// Copies elements of arrays or memories, by address; they may overlap.
     fn copy_elements(
         &mut self,
         op: &str,
@@ -213,7 +213,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         (from, from_address): (Root<'f, 'h>, u64),
         count: usize,
     ) -> Result<(), Raised> {
-        // Addresses may lie in the whole `Memory`, also outside of an array's part.
+        // Addresses may be anywhere in the `Memory`, even outside an array's part.
         let whole =
             |ops: &Self, of: Root<'f, 'h>| Row::of(ops.object(of)).and_then(|row| Row::of(row.memory));
         let Some(to_row) = whole(self, to) else { return Err(self.bad_operand(op, "an Array", to)) };
@@ -239,7 +239,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Stores elements of a `Memory` in one of another type, which is never the same `Memory`.
+    /// Stores elements of a `Memory` into one of another type, which is never the same `Memory`.
     fn convert_elements(
         &mut self,
         op: &str,
@@ -249,7 +249,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     ) -> Result<(), Raised> {
         for start in (0..count).step_by(STRETCH) {
             let (to, from) = (self.object(to), self.object(from));
-            // The roots of the boxes go with each stretch.
+            // The roots of the boxes are dropped with each stretch.
             self.in_frame(|ops| {
                 let (to, from) = (ops.scope.add_root(to), ops.scope.add_root(from));
                 (start..count.min(start + STRETCH))
@@ -271,7 +271,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         let Some(place) = Place::element(self.object(to), to_at) else { return Ok(()) };
         match value {
             Some(value) => self.write(op, place, value)?,
-            // There is no other type of elements whose undefined ones could be told from zeros.
+            // Other element types do not distinguish undefined from zero.
             None => clear(place),
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Boxed entries that are compiled at the first call of their method.
+//! Boxed entries that are compiled on the first call of their method.
 //!
 //! ```text
 //!   call ── finds the method ──► Deferred ── first call ──► EntrySource::make ──► code, for all further calls
@@ -6,11 +6,13 @@
 //!
 //! Most methods of a program are never called by dispatch, so an entry for each of them would waste compile time and memory.
 //!
-//! The source runs in a region in which collections continue, without a lock: it may wait for a thread that compiles what it needs, and meanwhile run
-//! tasks that call the same method. Concurrent first calls may all make the entry; the first one is kept. The call throws an error as
-//! `CompileError`, and the next call tries again.
+//! The source runs in a region in which collections continue, without a lock: it may wait for a thread that
+//! compiles what it needs, and meanwhile run tasks that call the same method. Concurrent first calls may all
+//! make the entry; the first one is kept. The call throws an error as `CompileError`, and the next call
+//! retries.
 //!
-//! Cost: one load more than a method with code, in the slow path of a call only; a line of the thread's cache has the address of the code.
+//! Cost: one more load than for a method with code, only in the slow path of a call; a line of the thread's
+//! cache has the address of the code.
 
 use std::error::Error;
 use std::fmt;
@@ -21,11 +23,11 @@ use crate::fence::fenced;
 
 use super::entry::CodeEntry;
 
-/// A source works on a thread with less stack than this only if it cannot have another.
+/// A source works on a thread with less stack than this only if no other is available.
 const STACK_TO_COMPILE: usize = 1 << 20;
-/// The stack of a thread that compiles for another.
+/// The stack of a thread that compiles on behalf of another.
 const HELPER_STACK: usize = 8 << 20;
-/// How many causes of an error are said when it is thrown, beside the root.
+/// The number of causes of an error that are printed when it is thrown, besides the root.
 const CAUSES_SAID: u32 = 8;
 
 /// Runs work that another thread waits for.
@@ -33,10 +35,12 @@ pub type Elsewhere = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 
 /// Makes the boxed entry of a method.
 pub trait EntrySource: Send + Sync {
-    /// The entry. Called on a thread that calls the method, on several at once for concurrent calls, and again after an error.
+    /// Makes the entry. Called on a thread that calls the method, on several at once for concurrent calls,
+    /// and again after an error.
     fn make(&self) -> Result<CodeEntry, Box<dyn Error + Send + Sync>>;
 
-    /// A wrapper for a call of [`EntrySource::make`] on another thread, for which this one waits: it runs its argument, once.
+    /// A wrapper for calling [`EntrySource::make`] on another thread, for which this one waits: it runs its
+    /// argument once.
     fn elsewhere(&self) -> Elsewhere {
         Box::new(|work| work())
     }
@@ -59,12 +63,13 @@ impl DeferredEntry {
         DeferredEntry { source: Box::new(source), made: OnceLock::new() }
     }
 
-    /// The code, if it was made.
+    /// The code, if already made.
     pub(crate) fn ready(&self) -> Option<&CodeEntry> {
         self.made.get()
     }
 
-    /// The code, made on a thread with so much stack left, or the reason why there is none. The thread must not hold up collections.
+    /// The code, made on a thread with this much stack left, or the reason for a failure. The thread must not
+    /// block collections.
     pub(crate) fn make(&self, stack_left: usize) -> Result<&CodeEntry, String> {
         if let Some(made) = self.made.get() {
             return Ok(made);
@@ -75,11 +80,11 @@ impl DeferredEntry {
             false => self.on_new_thread(make),
         };
         let made = made.and_then(|made| made)?;
-        // Of several threads that come together, the first one's is kept.
+        // If several threads make it, the first result is kept.
         Ok(self.made.get_or_init(|| made))
     }
 
-    /// Makes it on a thread that has enough stack. If the system gives none, on this one.
+    /// Makes it on a thread with enough stack, or on this one if the system cannot create one.
     fn on_new_thread(
         &self,
         make: impl Fn() -> Result<CodeEntry, String> + Send + Sync,
@@ -101,7 +106,7 @@ impl DeferredEntry {
     }
 }
 
-/// An error with its causes down to the root; of many, the first ones and the root.
+/// An error with its causes down to the root; if there are many, the first ones and the root.
 pub fn error_in_words(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut left = CAUSES_SAID;
@@ -112,7 +117,7 @@ pub fn error_in_words(error: &(dyn Error + 'static)) -> String {
         last = (left == 0).then_some(cause);
         if left > 0 {
             let words = cause.to_string();
-            // An error that is nothing but its cause says the same.
+            // A transparent error has the same text as its cause.
             if !text.ends_with(&words) {
                 left -= 1;
                 text.push_str("; ");

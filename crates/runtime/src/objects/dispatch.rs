@@ -1,31 +1,32 @@
 //! Dynamic dispatch of a thread: its world, and its global inline cache.
 //!
 //! ```text
-//!   thread ──►  +0           stamp of the current table and world; 0: no line can hit, calls go to the run time
+//!   thread ──►  +0           stamp of the current table and world; 0: no line can hit, all calls use the run time
 //!               +8           identity of the current method table; 0 outside of all worlds
 //!               +64 · (1+n)  line n  +0   stamp + number of operands
 //!                                    +8   address of the boxed entry
 //!                                    +16  the tags of the operands, one word each
 //! ```
 //!
-//! **Lines.** Compiled code looks calls up in the cache itself: a hash of the tags of callee and arguments selects one of
-//! [`LINES`] lines, and if the line has the same stamp and tags, the call goes to its address. Comparing the stamp checks
-//! world, table and number of operands at once. One cache serves all calls of the thread, however many methods a call site
-//! reaches. `codegen/src/thread.rs` has the same constants; `jit` checks that they are equal.
+//! **Lines.** Compiled code searches the cache itself: a hash of the tags of callee and arguments selects one
+//! of [`LINES`] lines, and if the line has the same stamp and tags, the call goes to its address. Comparing
+//! the stamp checks world, table and number of operands at once. One cache serves all calls of the thread,
+//! however many methods a call site reaches. `codegen/src/thread.rs` has the same constants; `jit` checks
+//! that they are equal.
 //!
 //! ```text
 //!   h = tag 0; for each further tag: h = rotate_left(h, 7) ^ tag
 //!   n = (h · MULTIPLIER >> SHIFT) & MASK, which is a multiple of 64 already
 //! ```
 //!
-//! **World.** While a thread runs compiled code it is in a world: the newest one at its outermost entry, or at an
-//! `invokelatest`. A stamp stands for one table in one world. The thread is pinned before it enters the world (`retired.rs`),
-//! so the code of a line stays as long as the line can hit. This does not hold in a world older than the pin, which
-//! `invoke_in_world` enters; there the stamp is 0 and nothing is cached.
+//! **World.** While a thread runs compiled code it is in a world: the newest one at its outermost entry, or
+//! at an `invokelatest`. A stamp identifies a table and a world. The thread is pinned before it enters the
+//! world (`retired.rs`), so the code of a line stays as long as the line can hit. This does not hold in a
+//! world older than the pin, which `invoke_in_world` enters; there the stamp is 0 and nothing is cached.
 //!
-//! **Other outcomes.** A hash table keeps the outcomes that do not fit a line: those of calls with types as operands or with
-//! many operands, of functions of the host, of calls without a method or with ambiguous methods, and of `invoke`s with
-//! a signature.
+//! **Other outcomes.** A hash table holds the outcomes that do not fit a line: for calls with types as
+//! operands or with many operands, for host functions, for calls without a method or with ambiguous methods,
+//! and for `invoke`s with a signature.
 
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -41,7 +42,7 @@ use super::names::operator_name;
 use super::quick::Operator;
 use super::relations::IsaCache;
 
-/// The most operands, with the callee, of a call that has a line.
+/// The maximum number of operands, with the callee, of a call that has a line.
 pub const LINE_KEYS: usize = 6;
 /// The number of lines.
 const LINES: usize = 256;
@@ -58,7 +59,7 @@ pub const LINE_ROTATE: u32 = 7;
 /// The difference of successive stamps. Greater than the number of operands, which a line adds to its stamp.
 const STAMP_STEP: u64 = 8;
 
-/// The most operands of a call whose outcome is cached.
+/// The maximum number of operands of a call whose outcome is cached.
 const MAX_KEYS: usize = 15;
 /// The capacity of the table of other outcomes; when it is full, it is cleared.
 const MAX_OTHERS: usize = 4096;
@@ -77,7 +78,7 @@ impl Line {
     const EMPTY: Line = Line { stamp: 0, address: 0, keys: [0; LINE_KEYS] };
 }
 
-/// The part that compiled code reads. The thread structure has its address.
+/// The part read by compiled code. The thread structure has its address.
 #[repr(C, align(64))]
 pub(crate) struct InlineCache {
     stamp: Cell<u64>,
@@ -117,7 +118,7 @@ enum Found {
 /// The method of an `invoke` with a signature, and the types in the signature.
 pub(crate) type Declared = (Arc<Method>, Arc<[TypeRef]>);
 
-/// Added to the stamp in the keys of an `invoke` with a signature, to distinguish them from those of calls.
+/// Added to the stamp in the keys of an `invoke` with a signature, to distinguish them from keys of calls.
 const DECLARED: u64 = STAMP_STEP - 1;
 
 /// A thread's state for dynamic dispatch.
@@ -125,12 +126,13 @@ pub(crate) struct Dispatch {
     cache: Box<InlineCache>,
     /// 0 outside of all worlds.
     world: Cell<u64>,
-    /// The range of worlds of the entries on the stack, shared with the mutator. It decides which retired code can be freed.
+    /// The range of worlds of the entries on the stack, shared with the mutator. It determines which retired
+    /// code can be freed.
     span: Arc<Span>,
     /// The table of the innermost entry; outside of all worlds, of the last outermost one.
     table: RefCell<Arc<Table>>,
-    /// The identity of the table, the world, and the stamp itself of the last new stamp. `table` holds that table, so
-    /// no other table can get its identity; the identity is 0 if `table` holds another table.
+    /// The table's identity, the world and the stamp of the most recent new stamp. `table` holds that table,
+    /// so no other table can get its identity; the identity is 0 if `table` holds another table.
     last: Cell<(usize, u64, u64)>,
     others: RefCell<FxHashMap<Box<[u64]>, Found>>,
 }
@@ -143,7 +145,7 @@ pub struct InWorld<'t> {
     identity: usize,
     world: u64,
     span: (u64, u64),
-    /// The former table, if it was another one.
+    /// The former table, if different.
     table: Option<Arc<Table>>,
 }
 
@@ -180,12 +182,12 @@ impl Dispatch {
         }
     }
 
-    /// The part that compiled code reads. Its address is fixed while `self` exists.
+    /// The part read by compiled code. Its address is fixed while `self` exists.
     pub(crate) fn inline_cache(&self) -> *const InlineCache {
         &raw const *self.cache
     }
 
-    /// Whether the thread is outside of all worlds and the last stamp is of this table.
+    /// Whether the thread is outside all worlds and the last stamp belongs to this table.
     #[inline(always)]
     pub(crate) fn may_begin(&self, table: &MethodTable) -> bool {
         self.world.get() == 0 && self.last.get().0 == Table::identity(&table.shared)
@@ -250,8 +252,8 @@ impl Dispatch {
         InWorld { dispatch: self, stamp, identity, world, span, table: other }
     }
 
-    /// Changes the current table and returns the former one, to be restored. `None` outside of all worlds, where no table is in
-    /// use: keeping the new one saves the change at the next entry.
+    /// Changes the current table and returns the former one, to be restored. `None` outside all worlds, where
+    /// no table is in use: keeping the new one saves the change at the next entry.
     #[cold]
     fn change_table(&self, table: &MethodTable) -> Option<Arc<Table>> {
         let other = self.table.replace(table.shared.clone());
@@ -318,7 +320,7 @@ impl Dispatch {
         self.set_of(identity, world);
     }
 
-    /// The stamp of a table in a world: the last stamp if it is of both, else a new one.
+    /// The stamp of a table in a world: the last stamp if it belongs to both, otherwise a new one.
     #[inline(always)]
     fn stamp_of(&self, identity: usize, world: u64) -> u64 {
         let (last_identity, last_world, last) = self.last.get();
@@ -373,7 +375,7 @@ impl Dispatch {
                     return Ok(Some(method));
                 }
             }
-            // `invoke`s have their own keys.
+            // `invoke`s have separate keys.
             Some(Found::Declared(..)) | None => {}
         }
         let answer = self.table().find(heap, isa, self.world(), callee, args);
@@ -389,7 +391,7 @@ impl Dispatch {
         answer
     }
 
-    /// The operator that a call without a method falls back to, if that is cached.
+    /// The operator that a call without a method falls back to, if cached.
     pub(crate) fn operator(&self, objects: &[Object]) -> Option<Operator> {
         let stamp = self.cache.stamp.get();
         let &[callee, a, b] = objects else { return None };
@@ -443,7 +445,7 @@ impl Dispatch {
         let (Some(code), [stamp, keys @ ..]) = (method.entry().code(), keys) else { return };
         let mut line = Line { stamp: stamp + keys.len() as u64, address: code.address, keys: [0; LINE_KEYS] };
         let Some(slots) = line.keys.get_mut(..keys.len()) else { return };
-        // Tags are even. Odd keys stand for types as operands, whose tags are all equal.
+        // Tags are even. Odd keys represent types as operands, whose tags are all equal.
         if keys.iter().all(|key| key % 2 == 0) {
             slots.copy_from_slice(keys);
             self.cache.lines[Dispatch::line_of(keys)].set(line);

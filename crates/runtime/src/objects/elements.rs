@@ -1,11 +1,13 @@
-//! Elements of arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of Julia before
-//! (`arrayref` …), and the entry points of Julia's run time that make arrays and change their length.
+//! Elements of arrays and memories: the builtins of Julia 1.11 and later (`memoryrefnew` …) and of earlier
+//! versions (`arrayref` …), and the entry points of Julia's run time that make arrays and change their
+//! length.
 //!
 //! Both families work on the same objects. Positions count from 1 in the program and from 0 here.
 //!
-//! **Bounds** are checked always, also where an operand says that they are not and the doors are open: such an operand promises that the check cannot
-//! fail, and a builtin that is called as a value has no check that could be left out at compile time. So every reference that the run time
-//! makes is to an element of its `Memory`, or to its end.
+//! **Bounds** are always checked, even if an operand disables the check and the doors are open: such an
+//! operand promises that the check cannot fail, and a builtin that is called as a value has no check that
+//! could be omitted at compile time. So every reference made by the run time is to an element of its
+//! `Memory`, or to its end.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::types::Type;
@@ -27,7 +29,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             (Builtin::Memoryrefnew, &[of]) => {
                 let object = self.object(of);
                 match object.desc().kind() {
-                    // Not the address of the elements: without bytes they are counted.
+                    // Not the address of the elements: elements without bytes are counted instead.
                     ObjectKind::Memory(_) => self.memory_ref(of, address_of(object, 0).unwrap_or(0)),
                     _ if memory_of_ref(object).is_some() => Ok(of),
                     _ => Err(self.bad_operand(op, "a Memory", of)),
@@ -76,7 +78,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.set_once(op, place, value)
             }
             (Builtin::MemoryrefIsassigned, &[reference, _, flag]) => {
-                // Outside nothing is assigned, whether that is checked or not.
+                // Elements outside the bounds are unassigned, whether or not they are checked.
                 self.flag_operand(op, flag)?;
                 let (memory, offset) = self.reference(op, reference)?;
                 let assigned = element_at(memory, offset).is_some_and(|place| place.is_assigned());
@@ -143,7 +145,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The `Memory` that a reference is into, and the number of elements before it ([`position_of`]).
+    /// The `Memory` that a reference points into, and the number of elements before it ([`position_of`]).
     fn reference(&mut self, op: &str, of: Root<'f, 'h>) -> Result<(Object, Option<i64>), Raised> {
         let object = self.object(of);
         match memory_of_ref(object) {
@@ -152,7 +154,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The place that a `MemoryRef` refers to. `flag`: the operand that says whether bounds are checked.
+    /// The place referred to by a `MemoryRef`. `flag`: the operand that says whether bounds are checked.
     fn element_place(
         &mut self,
         op: &str,
@@ -182,7 +184,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The place of an element of an array by one index for each dimension, or fewer: the last one then counts
+    /// The place of an array element by one index for each dimension, or fewer: the last one then counts
     /// through all remaining dimensions. `flag`: the operand that says whether bounds are checked.
     fn array_place(
         &mut self,
@@ -211,8 +213,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             };
             let zero_based = index.wrapping_sub(1);
             inside &= (0..extent).contains(&zero_based);
-            // What wraps here is not used: while all indices are inside their extents, the sum is less than the product of these, and the row has
-            // no element beyond its `Memory` for one that is not.
+            // A wrapped value is not used: while all indices are within their extents, the sum is less than
+            // the product of the extents, and otherwise the row has no element beyond its `Memory`.
             at = at.wrapping_add(zero_based.wrapping_mul(stride));
             stride = stride.wrapping_mul(extent);
         }
@@ -236,10 +238,10 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             (ObjectKind::Array { dims: rank, .. }, Some(dims)) if dims.len() == *rank as usize => dims,
             _ => return Err(self.unsupported(&format!("{op} takes an array type and its dimensions"))),
         };
-        // Each product on the way has to fit, too, as in compiled code.
+        // Each intermediate product must fit as well, as in compiled code.
         let length = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0));
         if length.is_none() {
-            // A vector is its `Memory`, whose length is at fault.
+            // A vector reports its `Memory`'s length.
             let text = if dims.len() == 1 { INVALID_LENGTH } else { "invalid Array dimensions" };
             return Err(self.message(ExceptionKind::ArgumentError, text));
         }
@@ -248,7 +250,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.array(&desc, &dims).map_err(|error| self.scope.raise(&error))
     }
 
-    /// Inserts (fresh) or removes `by` elements at a position from 0; positions beyond the end mean the end.
+    /// Inserts or removes `by` elements at a position from 0; positions beyond the end mean the end.
     pub(crate) fn resize(
         &mut self,
         op: &str,
@@ -279,7 +281,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.nothing()
     }
 
-    /// Moves the elements behind a position of a vector up or down, when there were `old`.
+    /// Moves the elements after a position of a vector up or down, given that there were `old`.
     fn shift(
         &mut self,
         vector: Root<'f, 'h>,

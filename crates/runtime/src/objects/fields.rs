@@ -1,10 +1,10 @@
 //! Fields by name or number, and the operations on any place: read, write, swap, modify, replace, set once.
 //!
-//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are computed;
-//! among them only `:ref` and `:size` of an array can be set. A memory order must be that of the field: `@atomic` fields want an atomic
-//! one, others none (`ConcurrencyViolationError`).
+//! A field is named by a symbol or a number from 1. Fields of arrays, memories and memory references are
+//! computed; among them only `:ref` and `:size` of an array can be set. The memory order must match the
+//! field: `@atomic` fields require an atomic order, others none (`ConcurrencyViolationError`).
 //!
-//! `change.rs` reads and changes places, in one step where other threads may change them.
+//! `change.rs` reads and changes places, atomically where other threads may change them.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use super::place::{At, Held, Place};
 use super::relations::{as_type, egal};
 use super::throw::Raised;
 
-/// The fields of a memory reference: its words.
+/// The offset of the `Memory` in a memory reference.
 const MEMORY_OF_REF: usize = 8;
 
-/// Whether an array of the given extents has no more elements than lie in a `Memory` from its data on.
+/// Whether an array with these extents has no more elements than its `Memory` has from its data on.
 fn lies_behind(memory: Option<Object>, data: u64, extents: &[i64]) -> bool {
     let count = extents.iter().try_fold(1u64, |all, &extent| all.checked_mul(u64::try_from(extent).ok()?));
     let there = memory.and_then(|memory| elements_from(memory, data)).unwrap_or(0);
@@ -83,7 +83,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         for &arg in rest {
             match self.symbol_bytes(arg) {
                 Some(_) => order = Some(arg),
-                // Bounds are checked whatever it says (`elements.rs`).
+                // Bounds are checked regardless of its value (`elements.rs`).
                 None => drop(self.flag_operand("getfield", arg)?),
             }
         }
@@ -152,7 +152,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The position of a field of an object that the run time lays out.
+    /// The position of a field of an object laid out by the run time.
     fn computed_field(&self, object: Object, field: Root<'f, 'h>) -> Option<usize> {
         let names = match object.desc().kind() {
             ObjectKind::Array { .. } => ["ref", "size"],
@@ -169,7 +169,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The position from 0 of a field of a struct that a symbol or number names.
+    /// The position, from 0, of the struct field that a symbol or number names.
     fn field_position(&self, object: Object, field: Root<'f, 'h>) -> Option<usize> {
         match self.symbol_bytes(field) {
             Some(name) => object.desc().field_table().find(name),
@@ -177,7 +177,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The position from 0 of a field of a struct, and its place.
+    /// The position, from 0, of a field of a struct, and its place.
     fn find_field(&mut self, of: Root<'f, 'h>, field: Root<'f, 'h>) -> Result<(usize, Place<'h>), Raised> {
         let object = self.object(of);
         let index = self.field_position(object, field);
@@ -187,7 +187,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The place of a field that is to change.
+    /// The place of a field to be changed.
     fn field_place(
         &mut self,
         op: &str,
@@ -225,7 +225,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// That a memory order fits a field.
+    /// Checks that a memory order fits a field.
     fn check_order(
         &mut self,
         op: &str,
@@ -262,9 +262,9 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     // ----- any place -----
 
-    /// That a value is of the type of a place.
+    /// Checks that a value has the type of a place.
     pub(crate) fn check(&mut self, op: &str, place: Place<'_>, value: Root<'f, 'h>) -> Result<(), Raised> {
-        // Most values are of exactly the type of their place.
+        // Most values have exactly the type of their place.
         let given = self.object(value).desc();
         if place.ty == Type::ANY || (given.ty() == Some(place.ty) && given.context().is_same(place.cx)) {
             return Ok(());
@@ -281,8 +281,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.update(op, place, |_, _| Ok(Some(value))).map(|(old, _)| old)
     }
 
-    /// Replaces what a place holds by what is made of it, if anything is, again for as long as others come between: the last value
-    /// before, and its successor.
+    /// Replaces the content of a place by the result of a function of it, if there is one, and retries while
+    /// others interfere: returns the last value before, and its successor.
     fn update(
         &mut self,
         op: &str,
@@ -299,7 +299,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             if is_over {
                 return Ok((old, new));
             }
-            // What makes the next value may itself change the place each time.
+            // The function that computes the next value may itself change the place each time.
             self.poll()?;
         }
     }
@@ -408,7 +408,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let extents: Vec<i64> =
                     (0..rank as usize).map(|dim| object.word_at(ARRAY_DIMS + 8 * dim) as i64).collect();
                 if !lies_behind(memory, data, &extents) {
-                    // Julia 1.11 removes elements at the front by a later `ref`, and then by a smaller size. Until then a vector has those that are there.
+                    // Julia 1.11 removes elements at the front by advancing `ref` and then reducing the size.
+                    // In between, a vector has the elements that remain.
                     let is_same = rank == 1 && memory == object.pointer_at(ARRAY_MEMORY);
                     let there = memory.filter(|_| is_same).and_then(|memory| elements_from(memory, data));
                     let Some(there) = there else {
@@ -423,7 +424,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             Some(_) => match self.dims(value)? {
                 Some(dims) if dims.len() == rank as usize => {
-                    // The type of an array that is found out at run time is no door: the list of doors could not show it.
+                    // An array type determined only at run time is not a door: the list of doors could not
+                    // show it.
                     if !lies_behind(object.pointer_at(ARRAY_MEMORY), object.word_at(ARRAY_DATA), &dims) {
                         return Err(self.message(ExceptionKind::ErrorException, PARTS_DO_NOT_FIT));
                     }
@@ -444,7 +446,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     }
 }
 
-/// A field that is read without its layout.
+/// A field read without its layout.
 pub(crate) enum HeldByName {
     Object(Object),
     Int64(i64),
@@ -452,8 +454,8 @@ pub(crate) enum HeldByName {
     Float64(u64),
 }
 
-/// The contents of the field of this name; `None` if the field is none of the usual ones, or undefined, or not there, or not named by a
-/// symbol.
+/// The contents of the field with this name; `None` if the field is not one of the common ones, is undefined
+/// or missing, or is not named by a symbol.
 pub(crate) fn held_by_name(of: Object, field: Object) -> Option<HeldByName> {
     let name = field.string().filter(|_| matches!(field.desc().kind(), ObjectKind::Symbol))?;
     let table = of.desc().field_table();

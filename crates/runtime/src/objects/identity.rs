@@ -2,12 +2,12 @@
 //!
 //! | function | here |
 //! |---|---|
-//! | `jl_object_id` | by contents as `brolga_ir::hashing` says; by address for objects with an identity |
-//! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as `brolga_ir::eq_table` says |
+//! | `jl_object_id` | by contents as in `brolga_ir::hashing`; by address for objects with an identity |
+//! | `jl_eqtable_get`, `_put`, `_pop`, `_nextind`, `jl_idtable_rehash` | the table of an `IdDict`, as in `brolga_ir::eq_table` |
 //! | `jl_gf_invoke_lookup` | the signature if a method has it, else `nothing` |
 //! | `jl_types_equal`, `jl_get_world_counter` | |
 //!
-//! In a moving heap, the hash of an object with an identity is that of its type, so tables are slow there.
+//! In a moving heap, the hash of an object with an identity is its type's, so tables are slow there.
 
 use brolga_ir::eq_table::{self, Pair, Pairs, Room};
 use brolga_ir::hashing::{self, ObjectHash};
@@ -21,11 +21,11 @@ use super::place::{At, Held, Row, clear};
 use super::relations::{as_type, egal};
 use super::throw::Raised;
 
-/// The pairs of a table, with the key that is looked for. A safepoint from time to time: a program decides how many keys have the same hash, and how
-/// long it takes to compare two of them.
+/// The pairs of a table, with the key being searched for. A safepoint from time to time: the program
+/// determines how many keys have the same hash, and how long it takes to compare two of them.
 struct Table<'o, 'a, 'f, 'h> {
     ops: &'o mut Ops<'a, 'f, 'h>,
-    /// The `Memory`, and the position and number of its elements that are the table.
+    /// The `Memory`, and the position and number of its elements that form the table.
     memory: Root<'f, 'h>,
     row: Row,
     key: Root<'f, 'h>,
@@ -132,12 +132,13 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 self.scope.box_bits(&base, Type::UINT64, world.into())
             }
             _ => {
-                Err(self.unsupported(&format!("`{name}` is no function of the run time for these operands")))
+                Err(self
+                    .unsupported(&format!("`{name}` is not a function of the run time for these operands")))
             }
         }
     }
 
-    /// Whether a method has a signature: a tuple of the type of a function and those of arguments.
+    /// Whether a method has a signature: a tuple of the type of a function and its argument types.
     fn has_method(&mut self, op: &str, signature: Root<'f, 'h>) -> Result<bool, Raised> {
         let desc = self.type_operand(op, signature)?;
         let (cx, ty) = (desc.context().clone(), desc.ty().unwrap_or(Type::ANY));
@@ -151,7 +152,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(found.is_some())
     }
 
-    /// `objectid`. No safepoint.
+    /// `objectid`. Not a safepoint.
     fn object_id(&self, object: Object) -> u64 {
         match object.desc().kind() {
             ObjectKind::Symbol => return hashing::symbol_id(object.string().unwrap_or_default()),
@@ -174,7 +175,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             }
             return hash.value();
         }
-        // An immutable value inside another one is taken apart where it lies.
+        // An immutable value inside another one is hashed in place.
         let mut work: Vec<Held<'_>> = At::boxed(object).map(Held::Inline).into_iter().collect();
         while let Some(part) = work.pop().filter(|_| hash.takes_more()) {
             match part {
@@ -210,7 +211,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 
     // ----- tables -----
 
-    /// The elements of a table: a vector or memory of any objects.
+    /// The elements of a table: a vector or memory of arbitrary objects.
     fn table_operand(&mut self, op: &str, table: Root<'f, 'h>) -> Result<Row, Raised> {
         let row = Row::of(self.object(table));
         let is_table =
@@ -221,7 +222,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// The position of the key of the pair that a table has for a key.
+    /// The position of the key of the table's pair for a key.
     fn find_pair(
         &mut self,
         op: &str,
@@ -234,7 +235,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(eq_table::find(&mut pairs, count, hash)?.map(|pair| 2 * pair))
     }
 
-    /// Puts a pair into a table, or into a larger one; that table, and whether the key is new.
+    /// Puts a pair into a table, or into a larger copy; returns that table, and whether the key is new.
     fn put_pair(
         &mut self,
         op: &str,
@@ -258,7 +259,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 }
             };
             for (at, part) in [(2 * pair, key), (2 * pair + 1, value)] {
-                // Memory that moves may be elsewhere after the first one.
+                // A moving `Memory` may be elsewhere after the first one.
                 let row = self.table_operand(op, table)?;
                 if let Some(place) = row.place(at) {
                     self.write(op, place, part)?;
@@ -268,7 +269,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// A table of at least so many elements with the pairs of another.
+    /// A table with at least `length` elements and the pairs of another.
     fn rehashed(&mut self, op: &str, table: Root<'f, 'h>, length: usize) -> Done<'f, 'h> {
         let count = self.table_operand(op, table)?.length / 2;
         let desc = self.object(table).desc();
@@ -283,7 +284,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             let held = (object_at(row, 2 * pair), object_at(row, 2 * pair + 1));
             let (Some(key), Some(value)) = held else { continue };
             let into = self.object(new);
-            // The roots of a pair go with it; the table has a root again before the next safepoint.
+            // The roots of a pair are dropped with it; the table is rooted again before the next safepoint.
             let grown = self.in_frame(|ops| {
                 let [key, value, into] = [key, value, into].map(|object| ops.scope.add_root(object));
                 let (grown, _) = ops.put_pair(op, into, key, value)?;
@@ -298,7 +299,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
 }
 
 impl<'a, 'f, 'h> Ops<'a, 'f, 'h> {
-    /// A table, for a search for a key.
+    /// A table, set up for a search for a key.
     fn pairs<'o>(
         &'o mut self,
         op: &str,

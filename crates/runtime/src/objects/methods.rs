@@ -1,46 +1,54 @@
-//! Generic functions: which method a call goes to, and in which worlds.
+//! Generic functions: which method a call reaches, and in which worlds.
 //!
 //! ```text
-//!   callee's type ──► methods ── visible in the world, and fit by the arguments ── the one below all others ──► its entry
+//!   callee's type ──► methods ── visible in the world, and applicable ── the one below all others ──► its entry
 //! ```
 //!
-//! **Specificity.** Of two applicable methods, the one whose signature, as a tuple type, is a subtype of the other's is the
-//! more specific. Of two with equal signatures the later one wins, so a function can be redefined. If none is
-//! below all others, the call is ambiguous: [`Ambiguous`] names two in conflict.
+//! **Specificity.** Of two applicable methods, the one whose signature, as a tuple type, is a subtype of the
+//! other's is more specific. Of two with equal signatures the later one wins, so a function can be redefined.
+//! If none is below all others, the call is ambiguous: [`Ambiguous`] names two in conflict.
 //!
-//! **Worlds.** A runtime counts its worlds: each change of any table makes the next one. A method is visible from the world that
-//! it was added in up to the last one before its removal. A call runs in the world in which its thread entered compiled code
-//! (`dispatch.rs`), so running code keeps the methods that it started with.
+//! **Worlds.** A runtime counts its worlds: each change of any table makes the next one. A method is visible
+//! from the world in which it was added up to the last one before its removal. A call runs in the world in
+//! which its thread entered compiled code (`dispatch.rs`), so running code keeps the methods that it started
+//! with.
 //!
-//! Code that is compiled at its first call belongs to an earlier program: its methods are visible since that program, also
-//! in worlds that threads have already entered. The entries that such a thread holds for these calls stay.
+//! Code that is compiled on its first call belongs to an earlier program: its methods are visible since that
+//! program, even in worlds that threads have already entered. The entries that such a thread holds for these
+//! calls stay.
 //!
-//! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, behind them, those of the runtime's own
-//! table. Programs do not see each other's methods. Of equal signatures the program's own wins.
+//! **Tables.** A [`MethodTable`] belongs to a program, whose calls find its methods and, after them, the
+//! methods of the runtime's common table. Programs do not see each other's methods. If signatures are equal,
+//! the program's own wins.
 //!
-//! **Search.** A table returns the list of a callee's methods, which is immutable from then on; the search itself, which
-//! tests subtypes, runs without a lock. It looks at the methods that the first argument allows (`methods/list.rs`).
+//! **Search.** A table returns the list of a callee's methods, which is immutable from then on; the search
+//! itself, which tests subtypes, runs without a lock. It considers the methods that the first argument allows
+//! (`methods/list.rs`).
 //!
 //! | row | operation | order | pairs with | without it |
 //! |-----|-----------|-------|------------|------------|
-//! | D1  | a change is complete: store the newest world | SeqCst | D2 | a thread enters a world, and does not find its methods |
-//! | D2  | enter a world: load the newest one | SeqCst | D1, R4 of `brolga_instances` | a thread that was not noticed when a method was retired finds it |
+//! | D1  | a change is complete: store the newest world | SeqCst | D2 | a thread enters a world but does not find its methods |
+//! | D2  | enter a world: load the newest one | SeqCst | D1, R4 of `brolga_instances` | a thread that was overlooked when a method was retired finds it |
 //! | D3  | the last world of a method | Relaxed | – | nothing: its reader has entered a world, which D1 and D2 order |
 //! | D4  | a method leaves its table: its mark | Relaxed | – | nothing: lists are made under the table's lock, as marks are |
 //!
-//! Dropping the result of [`Runtime::add_methods`](crate::Runtime::add_methods) removes its methods. Threads that enter later do not see
-//! them; when no thread runs them any more, code and function are freed (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods)
-//! adds methods and hides others in one world.
+//! Dropping the result of [`Runtime::add_methods`](crate::Runtime::add_methods) removes its methods. Threads
+//! that enter later do not see them; when no thread runs them any more, code and function are freed
+//! (`retired.rs`). [`Runtime::change_methods`](crate::Runtime::change_methods) adds methods and hides others
+//! in one world.
 //!
-//! **Lazy signatures.** A table finds the methods of a callee by the text of its type, so a method can be added without making type objects. The first
-//! call of that callee makes the type objects of its signature. A session registers each method of each program; most are never
-//! called by dispatch, and cost a row and nothing on the heap.
+//! **Lazy signatures.** A table finds the methods of a callee by the text of its type, so a method can be
+//! added without making type objects. The first call of that callee makes the type objects of its signature.
+//! A session registers each method of each program; most are never called by dispatch, and cost a row but
+//! nothing on the heap.
 //!
-//! **Later methods.** The first methods of a table may be made when it is first searched or changed ([`LaterMethods`]), so a program that is opened makes
-//! no row for a function that is never called by dispatch. They are visible since the table was made, and rank below all that was added to it.
+//! **Later methods.** The first methods of a table may be made when it is first searched or changed
+//! ([`LaterMethods`]), so an opened program makes no row for a function that is never called by dispatch.
+//! They are visible since the table was made, and rank below everything added to it.
 //!
-//! **Variables.** Where a method has a `where`, its arguments' types are the upper bounds; the further conditions of the variables are checked
-//! behind them, in searches and of specificity alike (`variables.rs`).
+//! **Variables.** If a method has a `where`, its arguments' types are the upper bounds; the further
+//! conditions on the variables are checked afterwards, in searches and for specificity alike
+//! (`variables.rs`).
 //!
 //! Not done: methods for all functions below an abstract type.
 
@@ -66,7 +74,7 @@ use super::throw::Raised;
 use super::variables::Variables;
 use list::MethodList;
 
-/// A function of the host that the program can call. The first argument is the function object.
+/// A host function that the program can call. The first argument is the function object.
 pub type HostFn =
     dyn for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised> + Send + Sync;
 
@@ -75,9 +83,9 @@ pub type HostFn =
 pub enum MethodEntry {
     /// Compiled code.
     Code(CodeEntry),
-    /// Code that is compiled when a call first goes to the method.
+    /// Code that is compiled when a call first reaches the method.
     Deferred(Arc<DeferredEntry>),
-    /// A function of the host.
+    /// A host function.
     Host(Arc<HostFn>),
 }
 
@@ -91,12 +99,12 @@ impl MethodEntry {
         }
     }
 
-    /// Code that `source` makes when a call first goes to the method.
+    /// Code that `source` makes when a call first reaches the method.
     pub fn deferred(source: impl EntrySource + 'static) -> MethodEntry {
         MethodEntry::Deferred(Arc::new(DeferredEntry::new(source)))
     }
 
-    /// A function of the host as a method.
+    /// A host function as a method.
     pub fn host(
         body: impl for<'f, 'h> Fn(&mut Scope<'f, 'h>, &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, Raised>
         + Send
@@ -135,13 +143,13 @@ pub struct MethodRow {
 }
 
 impl MethodRow {
-    /// A method with these arguments and no more, none of them open.
+    /// A method with exactly these arguments, without open variables.
     pub fn new(function: Type, args: Vec<Type>, name: impl Into<String>, entry: MethodEntry) -> MethodRow {
         MethodRow { function, args, rest: None, statics: Statics::default(), name: name.into(), entry }
     }
 }
 
-/// Where a method comes from, lowest rank first.
+/// The origin of a method, lowest rank first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Origin {
     /// A library; all other methods take precedence ([`NewMethods::of_library`]).
@@ -155,24 +163,26 @@ enum Origin {
 /// A method.
 #[derive(Debug)]
 pub(crate) struct Method {
-    /// Of two methods with one signature the one of the greater rank is called: later methods rank above earlier ones of the same origin.
+    /// If two methods have the same signature, the one of greater rank is called: later methods rank above
+    /// earlier ones of the same origin.
     rank: (Origin, u64),
     first_world: u64,
     last_world: AtomicU64,
-    /// Whether its table counts it as gone.
+    /// Whether its table counts it as removed.
     is_gone: AtomicBool,
     cx: Arc<Context>,
     row: MethodRow,
-    /// The type objects of the row; none if a type cannot have one, so that no object is of that type.
+    /// The type objects of the row; the inner `None` if a type cannot have one, so that no object has that
+    /// type.
     signed: OnceLock<Option<Signed>>,
 }
 
 /// The signature of a method as type objects.
 #[derive(Debug)]
 struct Signed {
-    /// That of callees ([`key`]).
+    /// The key of callees ([`key`]).
     key: u64,
-    /// The callee's type, or the callee if that is a type: the key is its address.
+    /// The callee's type, or the callee if it is a type: the key is its address.
     _callee: TypeRef,
     args: Box<[TypeRef]>,
     rest: Option<TypeRef>,
@@ -182,8 +192,8 @@ struct Signed {
     variables: Option<Arc<Variables>>,
 }
 
-/// The key of the methods of a callee: the text of its type, or of the type that it is. Types of one text share a list;
-/// [`Signed::key`] tells them apart.
+/// The key of a callee's methods: the text of its type, or of the type that it is. Types with the same text
+/// share a list; [`Signed::key`] distinguishes them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Head {
     is_type: bool,
@@ -191,7 +201,7 @@ struct Head {
 }
 
 impl Head {
-    /// That of the methods of a function object's type.
+    /// The key for a function object's type.
     fn of(cx: &Context, function: Type) -> Head {
         let (is_type, ty) = match *cx.types.kind(function) {
             TypeKind::TypeOf(of) => (true, of),
@@ -209,7 +219,7 @@ impl Head {
     }
 }
 
-/// Methods that are about to be added ([`Runtime::change_methods`](crate::Runtime::change_methods)).
+/// Methods to be added ([`Runtime::change_methods`](crate::Runtime::change_methods)).
 #[derive(Debug, Default)]
 pub struct NewMethods {
     rows: Vec<(Head, Arc<Context>, MethodRow)>,
@@ -217,7 +227,8 @@ pub struct NewMethods {
 }
 
 impl NewMethods {
-    /// Methods of a library: a method of the same signature outside libraries takes precedence over them, whichever came first.
+    /// Methods of a library: a method with the same signature outside libraries takes precedence, whichever
+    /// came first.
     #[must_use]
     pub fn of_library() -> NewMethods {
         NewMethods { is_library: true, ..NewMethods::default() }
@@ -228,13 +239,12 @@ impl NewMethods {
         self.rows.push((Head::of(cx, row.function), cx.clone(), row));
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 }
 
-/// A call that two methods fit, none of which is more specific. The program's fault.
+/// An ambiguous call: two methods apply, and neither is more specific. The program's fault.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("the call is ambiguous: `{first}` and `{second}` both fit it, and neither is more specific")]
 pub struct Ambiguous {
@@ -251,7 +261,7 @@ pub(crate) struct Worlds {
     retire_list: RetireList,
 }
 
-/// The state that only a change of methods touches.
+/// The state accessed only by method changes.
 #[derive(Default)]
 struct Changes {
     methods: u64,
@@ -283,7 +293,8 @@ impl Worlds {
 #[derive(Clone)]
 #[repr(C)]
 pub struct MethodTable {
-    /// [`Table::identity`], which compiled code compares with that of the table in use (`dispatch.rs`).
+    /// [`Table::identity`], which compiled code compares with the identity of the table in use
+    /// (`dispatch.rs`).
     identity: usize,
     pub(crate) shared: Arc<Table>,
 }
@@ -295,7 +306,7 @@ impl fmt::Debug for MethodTable {
 }
 
 impl MethodTable {
-    /// Where compiled code finds the identity of the table.
+    /// The offset at which compiled code finds the identity of the table.
     pub const IDENTITY: usize = offset_of!(MethodTable, identity);
 
     pub(crate) fn new(shared: Arc<Table>) -> MethodTable {
@@ -312,14 +323,15 @@ impl MethodTable {
 pub(crate) struct Table {
     pub(crate) id: u64,
     pub(crate) worlds: Arc<Worlds>,
-    /// The runtime's own table, behind that of a program.
+    /// The runtime's common table, for a program's table.
     base: Option<Arc<Table>>,
     lists: RwLock<BTreeMap<Head, MethodList>>,
-    /// Its first methods, if they are made later.
+    /// Its first methods, if they are made lazily.
     later: OnceLock<Weak<Later>>,
 }
 
-/// The first methods of a table, made when it is first searched or changed. They are removed when this is dropped.
+/// The first methods of a table, made when it is first searched or changed. They are removed when this is
+/// dropped.
 #[must_use = "the methods are removed when this is dropped"]
 pub struct LaterMethods(#[expect(dead_code, reason = "held so that the table finds them")] Arc<Later>);
 
@@ -332,12 +344,12 @@ impl fmt::Debug for LaterMethods {
 struct Later {
     table: Weak<Table>,
     make: Box<dyn Fn() -> NewMethods + Send + Sync>,
-    /// The newest world when the table got them.
+    /// The newest world when the table received them.
     world: u64,
     made: OnceLock<Option<Methods>>,
 }
 
-/// Methods that were added. They are removed when this is dropped.
+/// Added methods. They are removed when this is dropped.
 #[must_use = "the methods are removed when this is dropped"]
 pub struct Methods {
     table: Arc<Table>,
@@ -353,7 +365,7 @@ impl Methods {
         self.world
     }
 
-    /// No thread finds them that enters this world or a later one.
+    /// Hides them from threads that enter this world or a later one.
     fn hide(&mut self, world: u64) {
         if !std::mem::replace(&mut self.is_hidden, true) {
             for (_, method) in &self.rows {
@@ -382,7 +394,7 @@ impl Drop for Methods {
             worlds.advance(world);
             drop(changes);
         }
-        // Closures of the host and code go behind the lock: their destructors may come back here.
+        // Host closures and code are dropped outside the lock: their destructors may call back here.
         let buried = self.rows.drain(..).map(|(head, method)| {
             Box::new(Buried { table: self.table.clone(), head, method: Some(method) }) as Retired
         });
@@ -391,7 +403,8 @@ impl Drop for Methods {
     }
 }
 
-/// A method that no thread finds which enters a world from now on. It leaves its table when no thread can find it.
+/// A method hidden from threads that enter a world from now on. It leaves its table when no thread can find
+/// it.
 struct Buried {
     table: Arc<Table>,
     head: Head,
@@ -399,7 +412,7 @@ struct Buried {
 }
 
 impl RetiredCode for Buried {
-    /// A frame in its code belongs to a thread that is in one of its worlds.
+    /// A frame in its code belongs to a thread in one of its worlds.
     fn contains_any(&self, _: &[usize]) -> bool {
         false
     }
@@ -426,12 +439,12 @@ impl Drop for Buried {
             None => None,
         };
         drop(lists);
-        // Values with destructors are dropped behind the lock.
+        // Values with destructors are dropped outside the lock.
         drop((before, method));
     }
 }
 
-/// The key of methods: the address of the callee's type, or that of a callee that is a type, which is odd.
+/// The key of methods: the address of the callee's type, or of a callee that is a type, which is odd.
 pub(crate) fn key(callee: Object) -> u64 {
     match as_type(callee) {
         Some(of) => of.tag() | 1,
@@ -440,12 +453,12 @@ pub(crate) fn key(callee: Object) -> u64 {
 }
 
 impl Table {
-    /// An identity that no other table of the process, of any runtime, has meanwhile: its address.
+    /// An identity unique among all live tables of the process, of any runtime: its address.
     pub(crate) fn identity(table: &Arc<Table>) -> usize {
         Arc::as_ptr(table).addr()
     }
 
-    /// A table; that of a program if there is one behind it.
+    /// A table; with a base it is a program's.
     pub(crate) fn new(worlds: &Arc<Worlds>, base: Option<&Arc<Table>>) -> Arc<Table> {
         let id = {
             let mut changes = worlds.change();
@@ -456,7 +469,8 @@ impl Table {
         Arc::new(Table { id, worlds, base, lists: RwLock::default(), later })
     }
 
-    /// Gives the table its first methods, which `make` makes when they are needed; nothing if it has such already. `make` must not look at tables.
+    /// Sets the table's first methods, which `make` makes on demand; `None` if it already has such methods.
+    /// `make` must not access tables.
     pub(crate) fn add_later(
         self: &Arc<Self>,
         make: Box<dyn Fn() -> NewMethods + Send + Sync>,
@@ -467,7 +481,7 @@ impl Table {
         Some(LaterMethods(later))
     }
 
-    /// Makes the methods that were to be made later. Threads that search meanwhile wait.
+    /// Makes the deferred methods. Threads that search meanwhile wait.
     fn fill(&self) {
         let Some(later) = self.later.get().and_then(Weak::upgrade) else { return };
         later.made.get_or_init(|| {
@@ -481,7 +495,7 @@ impl Table {
         });
     }
 
-    /// New methods, visible from a world on, above all that there are.
+    /// New methods, visible from a world on, ranking above all existing ones.
     fn ranked(&self, changes: &mut Changes, new: NewMethods, world: u64) -> Vec<(Head, Arc<Method>)> {
         let origin = match self.base {
             _ if new.is_library => Origin::Library,
@@ -495,7 +509,7 @@ impl Table {
         new.rows.into_iter().map(method).collect()
     }
 
-    /// Puts methods into the lists of their callees.
+    /// Inserts methods into the lists of their callees.
     fn insert(&self, rows: &[(Head, Arc<Method>)]) {
         let mut added: BTreeMap<&Head, Vec<Arc<Method>>> = BTreeMap::new();
         for (head, method) in rows {
@@ -512,11 +526,11 @@ impl Table {
                 None => drop(lists.insert(head.clone(), added.into_iter().collect())),
             }
         }
-        // Lists are dropped behind the lock.
+        // Lists are dropped outside the lock.
         drop(lists);
     }
 
-    /// Adds methods, whose signatures are looked at first.
+    /// Adds methods, after checking their signatures.
     pub(crate) fn add(
         self: &Arc<Self>,
         heap: &Heap,
@@ -537,14 +551,14 @@ impl Table {
         let rows = added.into_iter().flat_map(|mut one| std::mem::take(&mut one.rows));
         let rows: Vec<(Head, Arc<Method>)> = rows.collect();
         for ((_, method), signed) in rows.iter().zip(signed) {
-            // A thread that has looked at it meanwhile has made the same.
+            // A thread that computed it concurrently has made the same.
             let _ = method.signed.set(Some(signed));
         }
         Ok(Methods { table: self.clone(), rows, world, is_hidden: false })
     }
 
-    /// Makes the next world, in which `new` is visible and `old` is not. `prepare` is told its number. The result has one element for each new
-    /// method.
+    /// Makes the next world, in which `new` is visible and `old` is not. `prepare` is called with its number
+    /// first. The result has one element for each new method.
     pub(crate) fn change(
         self: &Arc<Self>,
         new: NewMethods,
@@ -564,7 +578,7 @@ impl Table {
         (world, rows.into_iter().map(one).collect())
     }
 
-    /// The methods of a callee: the program's, and those of the runtime's own table.
+    /// The methods of a callee: the program's, and the methods of the runtime's common table.
     fn lists(&self, callee: Object) -> [Option<MethodList>; 2] {
         let Some(head) = Head::of_callee(callee) else { return [None, None] };
         self.fill();
@@ -574,7 +588,7 @@ impl Table {
         [of(self), self.base.as_deref().and_then(of)]
     }
 
-    /// The method that a call goes to in a world.
+    /// The method that a call reaches in a world.
     pub(crate) fn find(
         &self,
         heap: &Heap,
@@ -593,7 +607,7 @@ impl Table {
             (Some(best), _) => Ok(Some(best.clone())),
             (None, []) => Ok(None),
             (None, [first, rest @ ..]) => {
-                // Two that are in each other's way; there are such two, or one of them would be the best.
+                // Two methods in conflict; such a pair exists, otherwise one of them would be the best.
                 let pairs = fits.iter().flat_map(|a| fits.iter().map(move |b| (a, b)));
                 let clash =
                     pairs.into_iter().find(|(a, b)| !a.comes_before(heap, b) && !b.comes_before(heap, a));
@@ -603,7 +617,7 @@ impl Table {
         }
     }
 
-    /// The method with these argument types, or the one for more general ones that `invoke` takes for them.
+    /// The method with these argument types, or the more general one that `invoke` selects for them.
     pub(crate) fn find_declared(
         &self,
         heap: &Heap,
@@ -670,7 +684,7 @@ impl Method {
         self.first_world <= world && world <= self.last_world.load(Ordering::Relaxed) // D3
     }
 
-    /// The signature as type objects, which are made here if this is the first request.
+    /// The signature as type objects, which are made on the first request.
     fn signed(&self, heap: &Heap) -> Option<&Signed> {
         self.signed.get_or_init(|| Signed::new(heap, &self.cx, &self.row).ok()).as_ref()
     }
@@ -700,7 +714,7 @@ impl Method {
         })
     }
 
-    /// Whether a call that fits both goes rather to this one, or they are the same.
+    /// Whether a call to which both apply prefers this one, or they are the same.
     fn comes_before(&self, heap: &Heap, other: &Method) -> bool {
         let (Some(this), Some(that)) = (self.signed(heap), other.signed(heap)) else { return false };
         let is_subtype = || heap.types().is_subtype(&this.signature, &that.signature);
@@ -715,7 +729,7 @@ impl Method {
                         Some(own) => others.are_above(own),
                         None => {
                             let (args, rest) = (this.args.iter().cloned(), this.rest.clone());
-                            // Two stand for any number of further arguments.
+                            // Two represent any number of further arguments.
                             let all: Vec<TypeRef> =
                                 args.chain(rest.iter().cloned()).chain(rest.clone()).collect();
                             others.take(heap, &all)

@@ -1,8 +1,9 @@
-//! Operations of running code on objects beyond allocation: relations, dispatch, the builtins on boxed values.
+//! Operations of running code on objects beyond allocation: relations, dispatch, the builtins on boxed
+//! values.
 //!
-//! Compiled code does operations on known types inline. All others are here, with every operand an object. They use
-//! [`Scope`](crate::heap::Scope) and its roots, as an embedder would; `unsafe` stands only where addresses come in or
-//! go out.
+//! Compiled code performs operations on known types inline. All others are here, with every operand an
+//! object. They use [`Scope`](crate::heap::Scope) and its roots, as an embedder would; `unsafe` is needed
+//! only where addresses enter or leave.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -10,15 +11,15 @@
 //! | `relations.rs` | `isa`, `===` |
 //! | `throw.rs` | raising exceptions, and making their objects |
 //! | `show.rs` | objects as text |
-//! | `methods.rs` | generic functions: which method a call goes to, and in which worlds |
-//! | `deferred.rs` | boxed entries that are compiled at the first call of their method |
+//! | `methods.rs` | generic functions: which method a call reaches, and in which worlds |
+//! | `deferred.rs` | boxed entries that are compiled on the first call of their method |
 //! | `dispatch.rs` | dynamic dispatch of a thread: its world, and its inline cache |
-//! | `call.rs` | calls of anything |
-//! | `change.rs` | reading and changing places, in one step where threads share them |
-//! | `quick.rs` | operators on the usual numbers |
+//! | `call.rs` | calls of any object |
+//! | `change.rs` | reading and changing places, atomically where threads share them |
+//! | `quick.rs` | operators on common numbers |
 //! | `builtins.rs`, `fields.rs`, `elements.rs`, `numbers.rs`, `base.rs` | calls without a method, by family |
-//! | `moves.rs` | elements moved and cleared, with polls |
-//! | `copies.rs`, `identity.rs` | entry points of Julia's run time that copy, and those for identity |
+//! | `moves.rs` | moving and clearing elements, with polls |
+//! | `copies.rs`, `identity.rs` | entry points of Julia's run time for copies and for identity |
 //! | `values.rs` | values of the interpreter as objects, and back |
 
 mod access;

@@ -1,5 +1,6 @@
-//! Elements of memories moved and cleared in stretches. Between two stretches the requests to the thread are served, so neither a limit nor a collection
-//! waits for a long move. Elements without bytes are not touched: there may be more of them than any loop could visit.
+//! Moves and clears elements of memories in stretches. Between two stretches pending requests to the thread
+//! are handled, so neither a limit nor a collection waits for a long move. Elements of size zero are not
+//! touched: there may be more of them than any loop could visit.
 
 use crate::heap::{ObjectKind, Root};
 
@@ -11,7 +12,8 @@ use super::throw::Raised;
 type Start<'f, 'h> = (Root<'f, 'h>, usize);
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// Copies elements over others of a `Memory` of the same type; the ranges lie inside, and may overlap. A safepoint.
+    /// Copies elements over others of a `Memory` of the same type; the ranges are in bounds and may overlap.
+    /// A safepoint.
     pub(crate) fn move_elements(
         &mut self,
         to: Start<'f, 'h>,
@@ -46,7 +48,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// Makes elements as they were when their `Memory` was made. A safepoint.
+    /// Resets elements to their state in a fresh `Memory`. A safepoint.
     pub(crate) fn clear_elements(&mut self, first: Start<'f, 'h>, count: usize) -> Result<(), Raised> {
         if self.has_empty_elements(first.0) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Names of functions, which decide calls without a method.
+//! Names of functions, which determine calls without a method.
 
 use brolga_ir::base_fn::BaseFn;
 use brolga_ir::builtin::Builtin;
@@ -10,7 +10,8 @@ use crate::heap::{Object, TypeDesc};
 
 use super::relations::as_type;
 
-/// The name under which a function without a method is looked for among the operators; `None` if it is something else first.
+/// The name under which a function without a method is looked up among the operators; `None` if it is
+/// something else first.
 pub(super) fn operator_name(callee: Object) -> Option<String> {
     if as_type(callee).is_some() {
         return None;
@@ -23,7 +24,7 @@ pub(super) fn operator_name(callee: Object) -> Option<String> {
     (!is_other).then(|| bare.to_owned())
 }
 
-/// The name of the function that a type is the type of.
+/// The name of the function with this type.
 pub(super) fn function_name(desc: &TypeDesc) -> Option<String> {
     let cx = desc.context();
     match cx.types.kind(desc.ty()?) {

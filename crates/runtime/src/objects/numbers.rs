@@ -1,5 +1,5 @@
-//! Numbers as objects: intrinsics called as functions, operators, constructors. Their semantics is that of
-//! [`brolga_ir::scalar`].
+//! Numbers as objects: intrinsics called as functions, operators, constructors. Their semantics are defined
+//! by [`brolga_ir::scalar`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::relations::egal;
 use super::throw::Raised;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// Objects as numbers of one context; `None` for an object that is no primitive value.
+    /// Objects as numbers of one context; `None` for an object that is not a primitive value.
     fn numbers(&self, args: &[Root<'f, 'h>]) -> (Arc<Context>, Vec<Option<Number>>) {
         let objects = self.objects(args);
         let cx = self.runtime.heap().types().context_of(objects.iter().map(|object| object.desc()));
@@ -41,7 +41,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         }
     }
 
-    /// An intrinsic called as a function: a conversion gets its target as first argument.
+    /// An intrinsic called as a function: a conversion takes its target as first argument.
     pub(crate) fn intrinsic_function(&mut self, op: Intrinsic, args: &[Root<'f, 'h>]) -> Done<'f, 'h> {
         if let Some(refusal) = op.refusal() {
             return Err(self.unsupported(refusal));
@@ -78,7 +78,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 let parts = [self.box_number(&cx, number)?, self.scope.bool(wrapped)?];
                 self.scope.tuple(&parts)
             }
-            Ok(None) => Err(self.unsupported(&format!("{op} does not give such a type"))),
+            Ok(None) => Err(self.unsupported(&format!("{op} does not have such a result type"))),
             Err(error) => Err(self.scalar_error(error)),
         }
     }
@@ -108,7 +108,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
     fn convert_number(&mut self, of: &TypeDesc, arg: Root<'f, 'h>) -> Result<Option<Root<'f, 'h>>, Raised> {
         let (_, numbers) = self.numbers(&[arg]);
         let Some(&Some(number)) = numbers.first() else { return Ok(None) };
-        // Types of numbers are the same in every context.
+        // Number types are the same in every context.
         let (cx, ty) = (of.context().clone(), of.ty().unwrap_or(Type::ANY));
         match Numbers(&cx.types).convert(ty, number) {
             Ok(Converted::To(number)) => self.box_number(&cx, number).map(Some),
@@ -144,7 +144,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
                 values.push(Some(arg));
                 continue;
             }
-            // The default constructor converts, and only numbers convert here.
+            // The default constructor converts, and only numbers can be converted here.
             match self.convert_number(&wanted, arg)? {
                 Some(value) => values.push(Some(value)),
                 None => return Ok(None),

@@ -13,7 +13,8 @@ use super::throw::Raised;
 use super::variables::Variables;
 
 impl<'f, 'h> Ops<'_, 'f, 'h> {
-    /// The value that the second operand numbers, by the `where` that the first is and the arguments behind them.
+    /// The value with the number in the second operand, from the `where` in the first operand and the
+    /// arguments after them.
     fn bound(&mut self, all: &[Root<'f, 'h>]) -> Result<(Arc<Context>, Name, Option<Type>), Raised> {
         let [statics, number, args @ ..] = all else {
             return Err(self.unsupported("a static parameter of nothing"));

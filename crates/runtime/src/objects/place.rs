@@ -3,16 +3,15 @@
 //! ```text
 //!   At     a value of a known concrete type, at an offset of an object: a boxed value is at 0, an inline field further in
 //!   Place  a field or element: its layout is known, its contents are read
-//!
-//!   Place ── held ──► Held ─┬─ Undefined      a null reference, or the first one of an inline value that is a place of its own
+//!   Place ── held ──► Held ─┬─ Undefined      a null reference, or an inline value whose first reference is null
 //!                           ├─ Object         a reference
-//!                           └─ Inline(At)     the value itself, or the member of a union of bits that its selector names
+//!                           └─ Inline(At)     the value itself, or the member of a union of bits selected by its selector
 //! ```
 //!
-//! Reading needs no memory; boxing what is inline does, and so is a safepoint.
+//! Reading needs no memory; boxing an inline value does, and so is a safepoint.
 //!
-//! Layouts are read in the context that the object's type belongs to. A value that is stored may be of a type of another
-//! context, and is compared by [`RuntimeTypes::type_in`](crate::heap::RuntimeTypes::type_in).
+//! Layouts are read in the context of the object's type. A stored value's type may belong to another context;
+//! it is compared by [`RuntimeTypes::type_in`](crate::heap::RuntimeTypes::type_in).
 
 use std::sync::Arc;
 
@@ -41,9 +40,9 @@ pub(crate) struct Place<'a> {
     pub(crate) repr: FieldRepr,
     pub(crate) object: Object,
     pub(crate) offset: usize,
-    /// Where the selector of a union of bits lies.
+    /// The offset of the selector of a union of bits.
     selector: usize,
-    /// Whether it is a field of an immutable value, whose inline fields are always there.
+    /// Whether it is a field of an immutable value, whose inline fields are always defined.
     is_part: bool,
     /// Whether it is an `@atomic` field.
     pub(crate) is_atomic: bool,
@@ -58,7 +57,7 @@ pub(crate) enum Held<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The value that an object is; `None` for weak references, which have no type.
+    /// The value of an object; `None` for weak references, which have no type.
     pub(crate) fn boxed(object: Object) -> Option<At<'a>> {
         let desc = object.desc();
         Some(At { cx: desc.context(), ty: desc.ty()?, object, offset: 0 })
@@ -68,7 +67,7 @@ impl<'a> At<'a> {
         self.cx.types.layout(self.ty).ok()
     }
 
-    /// Field `index`, from 0, of a struct, tuple or named tuple that is an object.
+    /// Field `index`, from 0, of an object that is a struct, tuple or named tuple.
     pub(crate) fn field_of(object: Object, index: usize) -> Option<Place<'a>> {
         let desc = object.desc();
         let row = desc.field_table().rows().get(index)?;
@@ -85,7 +84,7 @@ impl<'a> At<'a> {
         Place { cx: self.cx, ty, repr, object: self.object, offset, selector, is_part, is_atomic }
     }
 
-    /// The fields of a struct, tuple or named tuple; none for primitive values.
+    /// The fields of a struct, tuple or named tuple; empty for primitive values.
     pub(crate) fn fields(self) -> impl ExactSizeIterator<Item = Place<'a>> {
         let fields = self.layout().map_or(&[][..], |layout| &layout.fields);
         let is_part = !self.cx.types.is_mutable(self.ty);
@@ -129,12 +128,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether something is there.
+    /// Whether a value is assigned.
     pub(crate) fn is_assigned(self) -> bool {
         !matches!(self.held(), Held::Undefined)
     }
 
-    /// Element `index`, from 0, of a `Memory`, which has that many.
+    /// Element `index`, from 0, of a `Memory`, which must be long enough.
     pub(crate) fn element(memory: Object, index: usize) -> Option<Place<'a>> {
         let desc = memory.desc();
         let ObjectKind::Memory(element) = desc.kind() else { return None };
@@ -159,11 +158,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Elements of an array or memory in a row: never more than the `Memory` has, for any extents that the program has set.
+/// Consecutive elements of an array or memory: never more than the `Memory` has, for any extents set by the
+/// program.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) memory: Object,
-    /// The position of the first in the `Memory`.
+    /// The position of the first element in the `Memory`.
     pub(crate) start: usize,
     pub(crate) length: usize,
 }
@@ -193,7 +193,8 @@ impl Row {
     }
 }
 
-/// Copies a value of this layout. References go one by one, so that a collector or another thread never sees half of one.
+/// Copies a value of this layout. References are copied one at a time, so that a collector or another thread
+/// never sees half of one.
 pub(super) fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
     let mut at = 0;
     let bits = |start: usize, end: usize| copy_bits(to, from, start, end);
@@ -213,10 +214,10 @@ fn copy_bits(to: (Object, usize), from: (Object, usize), start: usize, end: usiz
     }
 }
 
-/// How many elements a routine handles between two polls.
+/// The number of elements that a routine handles between two polls.
 pub(crate) const STRETCH: usize = 4096;
 
-/// The bytes that are copied at once.
+/// The number of bytes copied at once.
 const CHUNK: usize = 64;
 
 fn copy_chunk(to: (Object, usize), from: (Object, usize), start: usize, length: usize) {
@@ -226,8 +227,8 @@ fn copy_chunk(to: (Object, usize), from: (Object, usize), start: usize, length: 
     to.0.write_bits(to.1 + start, part);
 }
 
-/// Copies elements that are plain bits from `from` on over those from `to` on, which are of the same type, have as many behind them and
-/// may be the same; `false` if they are not plain bits.
+/// Copies plain-bits elements starting at `from` over those starting at `to`, which have the same type, are
+/// at least as many and may overlap; `false` if they are not plain bits.
 pub(crate) fn copy_plain(from: Place<'_>, to: Place<'_>, count: usize) -> bool {
     let ObjectKind::Memory(element) = from.object.desc().kind() else { return false };
     if element.repr != FieldRepr::Inline || !element.pointers.is_empty() {
@@ -265,7 +266,7 @@ pub(crate) fn copy_element(scope: &Scope<'_, '_>, from: Place<'_>, to: Place<'_>
     scope.after_store(to.object);
 }
 
-/// Makes an element as it was when its `Memory` was made.
+/// Resets an element to its state in a fresh `Memory`.
 pub(crate) fn clear(place: Place<'_>) {
     let zeros = |size: usize| (0..size).for_each(|n| place.object.write_bits(place.offset + n, &[0]));
     match place.repr {
@@ -286,7 +287,7 @@ pub(crate) fn clear(place: Place<'_>) {
     }
 }
 
-/// Stores an object's value into a place; `false` if its type is not one that the place takes.
+/// Stores an object's value into a place; `false` if the place does not accept its type.
 pub(crate) fn store(scope: &Scope<'_, '_>, place: Place<'_>, value: Object) -> bool {
     let types = scope.heap().types();
     match place.repr {

@@ -1,12 +1,13 @@
 //! Operators on the most frequent types of numbers, without a lookup.
 //!
 //! ```text
-//! x + y by dispatch, no method takes it     remembered: `+`, by the callee         Int64, Float64: the value is made at once
-//!                                                                                  other numbers: by their semantics, without looking for the name
-//!                                                                                  others: as every call of an operator
+//! x + y by dispatch, no method takes it     cached: `+`, by the callee             Int64, Float64: computed directly
+//!                                                                                  other numbers: by their semantics, without looking up the name
+//!                                                                                  others: like any call of an operator
 //! ```
 //!
-//! The semantics of the operators is that of [`brolga_ir::scalar`]; a test compares both for all pairs of types here.
+//! The semantics of the operators are defined by [`brolga_ir::scalar`]; a test compares both for all pairs of
+//! types here.
 //!
 //! Cost: constant.
 
@@ -17,7 +18,7 @@ use crate::heap::Object;
 
 use super::place::At;
 
-/// An operator that is known here.
+/// An operator implemented here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operator {
     Add,
@@ -53,20 +54,21 @@ impl Operator {
         ("!=", Operator::Differs),
     ];
 
-    /// The operator of this name.
+    /// The operator with this name.
     pub(crate) fn from_name(name: &str) -> Option<Operator> {
         Operator::ALL.iter().find(|(known, _)| *known == name).map(|&(_, operator)| operator)
     }
 
-    /// The type and the bits of the value; `None` for operands that are not known here.
+    /// The type and the bits of the result; `None` for operands not handled here.
     pub(crate) fn value(self, a: Object, b: Object) -> Option<(Type, u64)> {
         self.of(Operand::of(a)?, Operand::of(b)?)
     }
 
-    /// The type and the bits of the value for numbers of any types; `None` if one is none, or there is no such operator on them.
+    /// The type and the bits of the result for numbers of any types; `None` if one is not a number, or there
+    /// is no such operator on them.
     pub(crate) fn of_numbers(self, a: Object, b: Object) -> Option<(Type, u128)> {
         let (name, _) = Operator::ALL.iter().find(|&&(_, known)| known == self)?;
-        // Types of numbers are the same in every context, and those of no other are taken.
+        // Number types are the same in every context, and only they are accepted.
         let number =
             |object: Object| Some(Number { ty: object.desc().ty()?, bits: At::boxed(object)?.bits()? });
         let cx = a.desc().context();

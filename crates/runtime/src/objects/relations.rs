@@ -1,15 +1,16 @@
 //! `isa` and `===`.
 //!
-//! **isa.** An object is of type `T` if its own type is a subtype of `T`; a type is also of type `Type{itself}`. A small cache
-//! in each thread keeps answers by the two addresses, and is emptied when types were freed.
+//! **isa.** An object has type `T` if its own type is a subtype of `T`; a type also has type `Type{itself}`.
+//! A small per-thread cache keeps results by the two addresses, and is cleared when types were freed.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | I1 | sweeps: load | Relaxed | – | nothing: a thread with a type at a reused address has it from the thread that made it, after the sweep |
+//! | I1 | sweeps: load | Relaxed | – | nothing: a thread with a type at a reused address received it from the thread that made it, after the sweep |
 //!
-//! **===.** The same exact type, and then: mutable objects by identity, strings by bytes, immutable values by their
-//! fields recursively, floats by bits. A list of pairs replaces recursion; when it gets long, values that were compared are equal from then on
-//! ([`Equated`]), so comparing values with shared parts takes time linear in their size.
+//! **===.** The same exact type, and then: mutable objects by identity, strings by bytes, immutable values by
+//! their fields recursively, floats by bits. A list of pairs replaces recursion; when it gets long, compared
+//! values count as equal from then on ([`Equated`]), so comparing values with shared parts takes time linear
+//! in their size.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -23,15 +24,15 @@ use crate::heap::{Heap, Obj, Object, ObjectKind, Scope, TypeDesc, TypeRef};
 
 use super::place::{At, Held};
 
-/// How many answers a thread remembers.
+/// The number of results that a thread caches.
 const CACHE: usize = 256;
-/// From how many pairs on `===` remembers what it has compared.
+/// The number of pairs from which `===` records what it has compared.
 const MANY_PAIRS: usize = 64;
 
-/// Answers of `isa` for pairs of types; the answer is in the lowest bit of the second word.
+/// Results of `isa` for pairs of types; the result is in the lowest bit of the second word.
 pub(crate) struct IsaCache {
     slots: Box<[Cell<(u64, u64)>]>,
-    /// How often types of the heap were taken out, and how often when it was emptied.
+    /// The heap's number of sweeps of types, and the number when the cache was last cleared.
     sweeps: Arc<AtomicU64>,
     seen: Cell<u64>,
 }
@@ -43,7 +44,7 @@ impl Default for IsaCache {
 }
 
 impl IsaCache {
-    /// A cache for a heap that has taken types out so often.
+    /// A cache for a heap with this number of sweeps.
     pub(crate) fn new(sweeps: Arc<AtomicU64>) -> IsaCache {
         IsaCache { slots: (0..CACHE).map(|_| Cell::new((0, 0))).collect(), sweeps, seen: Cell::new(0) }
     }
@@ -54,7 +55,7 @@ impl IsaCache {
         &self.slots[(hash >> 40) as usize % CACHE]
     }
 
-    /// Forgets everything if an address may be that of another type now.
+    /// Clears the cache if an address may by now belong to another type.
     fn settle(&self) {
         let sweeps = self.sweeps.load(Ordering::Relaxed); // I1
         if self.seen.replace(sweeps) != sweeps {
@@ -62,7 +63,7 @@ impl IsaCache {
         }
     }
 
-    /// Whether objects with type `a` are of type `b`, if that is remembered.
+    /// Whether objects of type `a` have type `b`, if cached.
     pub(crate) fn known(&self, a: &TypeDesc, b: &TypeDesc) -> Option<bool> {
         self.settle();
         let key = (a.tag(), b.tag());
@@ -73,7 +74,7 @@ impl IsaCache {
         (known_a == key.0 && known_b & !1 == key.1).then_some(known_b & 1 != 0)
     }
 
-    /// Whether objects with type `a` are of type `b`.
+    /// Whether objects of type `a` have type `b`.
     pub(crate) fn is_subtype(&self, heap: &Heap, a: &TypeDesc, b: &TypeDesc) -> bool {
         self.known(a, b).unwrap_or_else(|| {
             let answer = heap.types().is_subtype(a, b);
@@ -84,20 +85,20 @@ impl IsaCache {
 }
 
 impl Heap {
-    /// Whether an object is of a type.
+    /// Whether an object has a type.
     pub(crate) fn is_a(&self, cache: Option<&IsaCache>, object: Object, ty: &TypeDesc) -> bool {
         let own = object.desc();
         let by_type = match cache {
             Some(cache) => cache.is_subtype(self, own, ty),
             None => self.types().is_subtype(own, ty),
         };
-        // A type is of the type `Type{itself}`, which is no subtype of the `DataType` that its tag names.
+        // A type has type `Type{itself}`, which is not a subtype of the `DataType` in its tag.
         by_type || as_type(object).is_some_and(|of| self.types().is_type_of(of, ty))
     }
 }
 
 impl Heap {
-    /// Whether an object is of a type of some context. Needs no description of the type.
+    /// Whether an object has a type of some context. Needs no description of the type.
     pub(crate) fn is_of(&self, object: Object, cx: &Arc<Context>, ty: Type) -> bool {
         let desc = object.desc();
         if ty == Type::ANY || desc.ty() == Some(ty) && desc.context().is_same(cx) {
@@ -124,7 +125,7 @@ impl<'h> Scope<'_, 'h> {
         self.obj(object.object.desc().object())
     }
 
-    /// Whether an object is of a type.
+    /// Whether an object has a type.
     pub fn is_a(&self, object: Obj<'_, 'h>, ty: &TypeRef) -> bool {
         self.heap().is_a(None, object.object, ty)
     }
@@ -156,7 +157,7 @@ pub(crate) fn egal(a: Object, b: Object) -> bool {
             }
             continue;
         }
-        // The run time lays a reference out, so it has no fields.
+        // The run time lays out a reference, so it has no fields.
         if a.cx.types.memory_ref_element(a.ty).is_some() {
             if words_of_reference(a) != words_of_reference(b) {
                 return false;
@@ -182,12 +183,12 @@ pub(crate) fn egal(a: Object, b: Object) -> bool {
     true
 }
 
-/// The position of a `MemoryRef` in its `Memory`, as its first word has it, and the `Memory`.
+/// The first word of a `MemoryRef`, which encodes its position, and its `Memory`.
 fn words_of_reference(at: At<'_>) -> (u64, Option<Object>) {
     (at.object.word_at(at.offset), at.object.pointer_at(at.offset + 8))
 }
 
-/// Whether two objects may be the same; the values of immutable ones are left to be compared.
+/// Whether two objects may be equal; values of immutable ones are queued for comparison.
 fn same<'a>(a: Object, b: Object, work: &mut Vec<(At<'a>, At<'a>)>) -> bool {
     if a == b {
         return true;

@@ -1,9 +1,10 @@
-//! Objects as text: taken apart for [`brolga_ir::show`], which writes them.
+//! Takes objects apart for [`brolga_ir::show`], which writes them as text.
 //!
-//! Nothing here allocates in the heap, so no safepoint lies between reading and writing. An exception without an object
-//! is shown without making one.
+//! Nothing here allocates in the heap, so there is no safepoint between reading and writing. An exception
+//! without an object is shown without making one.
 //!
-//! Texts can be megabytes. Once a limited call of the thread has ended, a text for running code gets no further parts: that code ends at its next poll.
+//! Texts can be megabytes. Once a limited call of the thread has ended, a text for running code gets no
+//! further parts: that code ends at its next poll.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::records::SymbolRef;
 use super::place::{At, Held, Place, Row};
 use super::relations::as_type;
 
-/// A part of an exception that is no object yet.
+/// A part of an exception that has not been made into an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
     /// A value of a primitive type.
@@ -28,7 +29,7 @@ pub(crate) enum Made {
     Symbol(String),
     Text(String),
     Type(Type),
-    /// Of parts that are no tuples.
+    /// Its parts must not be tuples.
     Tuple(Vec<Made>),
 }
 
@@ -58,14 +59,15 @@ enum Node<'t> {
 
 struct Objects<'t> {
     heap: &'t Heap,
-    /// Whether a limited call of the thread whose code the text is for has ended; none for a text that the embedder wants.
+    /// Whether a limited call of the thread for whose code the text is made has ended; `None` for a text
+    /// requested by the embedder.
     is_ending: Option<IsEnding<'t>>,
 }
 
 /// Whether a limited call of a thread has ended.
 pub(crate) type IsEnding<'t> = &'t dyn Fn() -> bool;
 
-/// A limited call has ended before a text was complete.
+/// A limited call ended before a text was complete.
 struct Ended;
 
 impl<'t> Objects<'t> {
@@ -101,7 +103,7 @@ fn value_view<'t>(at: At<'t>) -> View<'t, Node<'t>> {
     View::Fields(at.fields().map(|place| node(Some(place))).collect())
 }
 
-/// After so many elements the end of a limited call is looked for.
+/// The number of elements between two checks for the end of a limited call.
 const ELEMENTS: usize = 4096;
 
 fn object_view<'t>(
@@ -129,7 +131,7 @@ fn object_view<'t>(
                         .collect(),
                     _ => vec![row.length as i64],
                 };
-                // Extents that the `Memory` does not bear out lay nothing out: what there is is shown in a row.
+                // If the extents do not match the `Memory`, the existing elements are shown in a row.
                 let said = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(0)));
                 let dims = if said == Some(row.length as i64) { dims } else { vec![row.length as i64] };
                 let ends = |n| n % ELEMENTS == 0 && is_ending.is_some_and(|is_ending| is_ending());
@@ -207,7 +209,7 @@ impl Detail {
     pub(crate) fn fields(self, kind: ExceptionKind, heap: &Heap) -> Vec<Option<Made>> {
         let symbol = |name: SymbolRef| Some(Made::Symbol(name.name()));
         match self {
-            // All that throws it in this way is what makes a `Memory`.
+            // In this form it is thrown only when a `Memory` is made.
             Detail::None if kind == ExceptionKind::ArgumentError => {
                 vec![Some(Made::Text(INVALID_LENGTH.into()))]
             }
@@ -225,7 +227,7 @@ impl Detail {
     }
 }
 
-/// The fields of an exception that a function of Base makes of a symbol and numbers.
+/// The fields of an exception that a function of Base makes from a symbol and numbers.
 fn fields_of(thrown: Thrown, symbol: &str, bits: [u128; 2], heap: &Heap) -> Vec<Option<Made>> {
     let types = &heap.types().base().types;
     let given = thrown.types.into_iter().zip(bits).enumerate();
@@ -263,7 +265,8 @@ pub(crate) fn show_object(heap: &Heap, is_ending: Option<IsEnding<'_>>, object: 
     show(&mut Objects { heap, is_ending }, &Node::Object(object)).unwrap_or_default()
 }
 
-/// The bytes that Julia's `print` writes for an object, for code of a thread. Strings are not copied: they are what is printed most, and may be large.
+/// The bytes that Julia's `print` writes for an object, for code of a thread. Strings, which are printed most
+/// and may be large, are not copied.
 pub(crate) fn print_object<'o>(heap: &Heap, is_ending: IsEnding<'_>, object: Object) -> Cow<'o, [u8]> {
     match object.desc().kind() {
         ObjectKind::String if !is_ending() => object.string().unwrap_or_default().into(),
@@ -280,7 +283,7 @@ pub(crate) fn print_made(heap: &Heap, made: &Made) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The text of an exception that no handler caught.
+/// The text of an uncaught exception.
 pub(crate) fn show_exception(heap: &Heap, pending: Pending) -> String {
     let node = match pending {
         Pending::Object(object) => Node::Object(object),
@@ -289,7 +292,7 @@ pub(crate) fn show_exception(heap: &Heap, pending: Pending) -> String {
     show_error(&mut Objects { heap, is_ending: None }, &node).unwrap_or_default()
 }
 
-/// The table of names and types of an exception's type.
+/// The types of an exception's type, and the type.
 pub(crate) fn exception_type<'t>(heap: &'t Heap, pending: Pending) -> (&'t Arc<Context>, Type) {
     let base = heap.types().base();
     match pending {

@@ -4,8 +4,8 @@
 //!   routine ── raise ──► the thread's stack of exceptions ── Raised ──► … ──► null ──► compiled code unwinds
 //! ```
 //!
-//! Raising puts the exception on the thread's stack. [`Raised`] travels back through Rust and only says
-//! that the exception is there, so nothing has to be rooted on the way.
+//! Raising puts the exception on the thread's stack. [`Raised`] is passed back through Rust and only signals
+//! that the exception is there, so it needs no root.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::pending::{Detail, ExceptionKind, Pending};
 
 use super::show::Made;
 
-/// An exception is on the stack of the thread. Code that gets it returns to its caller.
+/// Signals that an exception is on the thread's stack. Code that receives it returns to its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "an exception is pending"]
 pub struct Raised(());
 
 impl Raised {
-    /// An exception that is on the thread's stack already.
+    /// For an exception that is already on the thread's stack.
     pub(crate) fn pending(scope: &Scope<'_, '_>) -> Raised {
         debug_assert!(scope.mutator().exceptions.depth() > 0);
         Raised(())
@@ -60,7 +60,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         }
     }
 
-    /// Throws what the heap could not do.
+    /// Throws an exception for an error of the heap.
     pub(crate) fn raise(&mut self, error: &ObjectError) -> Raised {
         match error {
             ObjectError::OutOfMemory(_) => self.raise_kind(ExceptionKind::OutOfMemoryError),
@@ -84,7 +84,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let base = self.heap().types().base().clone();
         match kind.builtin_type(&base) {
             Some(ty) => self.new_struct(&base, ty, fields),
-            // Every kind has its type in the table of `ir`; a test says so.
+            // Every kind has its type in the table of `ir`, which a test checks.
             None => self.nothing(),
         }
     }
@@ -106,12 +106,12 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.raise_fields(ExceptionKind::BoundsError, &[Some(of), Some(index)])
     }
 
-    /// `MethodError(callee, args, 0)`: no method fits.
+    /// `MethodError(callee, args, 0)`: no method applies.
     pub(crate) fn raise_method_error(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
         self.raise_method_error_in(0, callee, args)
     }
 
-    /// The `MethodError` of a call that several methods fit.
+    /// The `MethodError` of an ambiguous call.
     pub(crate) fn raise_ambiguous(&mut self, callee: Root<'_, 'h>, args: &[Root<'_, 'h>]) -> Raised {
         self.raise_method_error_in(AMBIGUOUS_WORLD, callee, args)
     }
@@ -133,7 +133,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(self.add_root(desc.object()))
     }
 
-    /// The only object of a type that has one: `nothing`, a function object.
+    /// The only object of a singleton type: `nothing`, a function object.
     pub fn instance(&self, ty: &TypeRef) -> Option<Root<'f, 'h>> {
         self.heap().types().instance(ty).map(|instance| self.add_root(instance))
     }
@@ -143,7 +143,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.add_root(self.heap().symbols().symbol(name).object())
     }
 
-    /// The innermost exception as an object, which is made now if this is the first request. `None` if none is being
+    /// The innermost exception as an object, which is made on the first request. `None` if none is being
     /// handled.
     pub fn current_exception(&mut self) -> Option<Root<'f, 'h>> {
         let pending = self.mutator().exceptions.last()?;
@@ -153,7 +153,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         };
         let depth = self.mutator().exceptions.depth();
         let made = self.materialise(kind, detail).or_else(|_| {
-            // There was no memory for it: the exception is that one from now on, which needs none.
+            // There was no memory for it: `OutOfMemoryError`, which needs none, takes its place.
             self.mutator().exceptions.truncate(depth);
             self.exception_object(ExceptionKind::OutOfMemoryError, &[])
         });
@@ -180,7 +180,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.exception_object(kind, &fields)
     }
 
-    /// A part of an exception that has no parts.
+    /// A part of an exception that itself has no parts.
     fn made_object(&mut self, base: &Arc<Context>, made: Made) -> Result<Root<'f, 'h>, Raised> {
         match made {
             Made::Bits(ty, bits) => self.box_bits(base, ty, bits),
@@ -193,7 +193,7 @@ impl<'f, 'h> Scope<'f, 'h> {
 }
 
 impl ExceptionKind {
-    /// The type of such exceptions; `None` for [`ExceptionKind::Other`].
+    /// The type of exceptions of this kind; `None` for [`ExceptionKind::Other`].
     pub(crate) fn builtin_type(self, cx: &Context) -> Option<Type> {
         let decl = cx.types.find_builtin(cx.names.intern(self.name()))?;
         decl.is_builtin().then(|| cx.types.nominal(decl, &[]).ok())?
@@ -216,7 +216,7 @@ impl Pending {
         self.object_mut().copied()
     }
 
-    /// The object, if it has been made, to be replaced by itself at another address.
+    /// The object, if it has been made, to be updated to its new address.
     pub(crate) fn object_mut(&mut self) -> Option<&mut Object> {
         match self {
             Pending::Object(object) => Some(object),

@@ -5,12 +5,13 @@
 //!   Val::Struct ── its fields first, then itself ─────────────────┴──► Root
 //! ```
 //!
-//! Every cycle goes through an object with an identity, on either side. So objects with an identity are made blank at the first
-//! reference and filled later; immutable values are made bottom-up. Work lists replace recursion.
+//! On both sides every cycle contains an object with an identity. So objects with an identity are made blank
+//! at the first reference and filled later; immutable values are made bottom-up. Work lists replace
+//! recursion.
 //!
-//! Cost: linear in what is reachable, and a root for each value in the caller's frame, until that ends.
+//! Cost: linear in everything reachable, and a root for each value in the caller's frame, until that ends.
 //!
-//! Not done: modules and tokens, which no object is; weak references, which no value is.
+//! Not done: modules and tokens, which have no object; weak references, which have no value.
 
 use std::sync::Arc;
 
@@ -31,13 +32,13 @@ use super::relations::as_type;
 /// Why a value or object cannot be copied.
 #[derive(thiserror::Error, Debug)]
 pub enum CopyError {
-    /// The heap has no room, or the type has no objects.
+    /// The heap has no room, or the type has no instances.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// The interpreter cannot make or read the value.
     #[error("the interpreter cannot copy the value: {0:?}")]
     Interpreter(Box<Outcome>),
-    /// There is no counterpart.
+    /// It has no counterpart.
     #[error("{0} has no counterpart")]
     NoCounterpart(String),
 }
@@ -52,9 +53,9 @@ impl From<Outcome> for CopyError {
 
 enum Task {
     Make(Option<Val>),
-    /// The fields are made.
+    /// After the fields are made.
     Assemble(Struct),
-    /// The `Memory` is made.
+    /// After the `Memory` is made.
     Reference(Type, i64),
 }
 
@@ -63,14 +64,14 @@ struct ToObjects<'a, 'm, 'f, 'h> {
     interp: &'a mut Interp<'m>,
     cx: Arc<Context>,
     known: FxHashMap<ObjId, Root<'f, 'h>>,
-    /// By the address of the fields, which the values in `values` keep.
+    /// By the address of the fields, which the values in `values` keep alive.
     structs: FxHashMap<usize, Root<'f, 'h>>,
     values: Vec<Struct>,
     blank: Vec<(Val, Root<'f, 'h>)>,
 }
 
 impl<'f, 'h> Scope<'f, 'h> {
-    /// An object like a value of an interpreter, with all that it refers to.
+    /// An object equal to an interpreter's value, with everything that it refers to.
     pub fn copy_in(&mut self, interp: &mut Interp<'_>, val: &Val) -> Result<Root<'f, 'h>, CopyError> {
         let cx = interp.module().cx.clone();
         let mut copy = ToObjects {
@@ -89,7 +90,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         Ok(root)
     }
 
-    /// A value of an interpreter like an object, with all that it refers to.
+    /// An interpreter's value equal to an object, with everything that it refers to.
     pub fn copy_out(
         &self,
         interp: &mut Interp<'_>,
@@ -112,7 +113,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
         found.map_err(|error| CopyError::NoCounterpart(error.display(&self.cx.types).to_string()))
     }
 
-    /// An object for a value; objects with an identity are left to be filled.
+    /// An object for a value; objects with an identity are filled later.
     fn make(&mut self, val: Val) -> Result<Root<'f, 'h>, CopyError> {
         let mut work = vec![Task::Make(Some(val))];
         let mut done: Vec<Option<Root<'f, 'h>>> = Vec::new();
@@ -188,7 +189,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
         }
     }
 
-    /// A value that is no immutable struct.
+    /// A value that is not an immutable struct.
     fn simple(&mut self, val: &Val) -> Result<Root<'f, 'h>, CopyError> {
         let none = |what: &str| Err(CopyError::NoCounterpart(what.into()));
         match *val {
@@ -234,7 +235,7 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
                 };
                 self.scope.memory(&desc, length as usize)?
             }
-            // Its `Memory` comes when it is filled.
+            // Its `Memory` is set when it is filled.
             ObjectKind::Array { .. } => self.scope.bare_array(&desc)?,
             _ => self.scope.zeroed_object(&desc)?,
         };
@@ -284,9 +285,9 @@ impl<'m, 'f, 'h> ToObjects<'_, 'm, 'f, 'h> {
 
 enum Back<'a> {
     Make(Held<'a>),
-    /// The fields are made.
+    /// After the fields are made.
     Assemble(Type, usize, Option<Object>),
-    /// The `Memory` is made.
+    /// After the `Memory` is made.
     Reference(i64),
 }
 
@@ -311,7 +312,7 @@ impl ToValues<'_, '_, '_, '_> {
         })
     }
 
-    /// A value for what a place holds; objects with an identity are left to be filled.
+    /// A value for the content of a place; objects with an identity are filled later.
     fn make(&mut self, held: Held<'_>) -> Result<Option<Val>, CopyError> {
         let mut work = vec![Back::Make(held)];
         let mut done: Vec<Option<Val>> = Vec::new();
@@ -352,7 +353,7 @@ impl ToValues<'_, '_, '_, '_> {
         Ok(done.pop().flatten())
     }
 
-    /// Makes an immutable value, or notes what has to be made first.
+    /// Makes an immutable value, or queues the parts that must be made first.
     fn push_parts<'a>(
         &self,
         at: At<'a>,
@@ -430,7 +431,7 @@ impl ToValues<'_, '_, '_, '_> {
 
     fn fill(&mut self, object: Object, val: &Val) -> Result<(), CopyError> {
         let (count, is_memory) = match object.desc().kind() {
-            // Elements without bytes are there from the start, however many.
+            // Elements of size zero exist from the start, however many.
             ObjectKind::Memory(element) if element.is_empty() => (0, true),
             ObjectKind::Memory(_) => (object.word_at(LENGTH) as usize, true),
             _ => (At::boxed(object).map_or(0, |at| at.fields().len()), false),

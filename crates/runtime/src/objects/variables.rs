@@ -1,13 +1,15 @@
-//! The variables of methods while the program runs: which calls fit them, and their values in a call.
+//! The variables of methods at run time: which calls match them, and their values in a call.
 //!
-//! A method with open variables accepts a call if the arguments are of its types and its patterns fit as well, which `brolga_ir::types` defines
-//! and decides. Compiled code that reads a static parameter passes its own arguments and the `where` of its method as a
-//! type; the result equals what dispatch found, because both use exact types only.
+//! A method with open variables accepts a call if the arguments have its types and match its patterns, as
+//! `brolga_ir::types` defines and decides. Compiled code that reads a static parameter passes its own
+//! arguments and the `where` of its method as a type; the result equals what dispatch found, because both use
+//! only exact types.
 //!
-//! Cost: a walk over the types of the arguments for each lookup of a method, so once for each line of a thread's table (`dispatch.rs`), and for
-//! each read of a static parameter in code that was not compiled for exact types.
+//! Cost: a walk over the types of the arguments for each method look-up, so once for each line of a thread's
+//! table (`dispatch.rs`), and for each read of a static parameter in code that was not compiled for exact
+//! types.
 //!
-//! Not done: arguments whose types belong to another program fit no variable.
+//! Not done: arguments whose types belong to another program match no variable.
 
 use std::sync::Arc;
 
@@ -50,7 +52,8 @@ impl Variables {
         Pattern { statics: &self.statics, vararg: self.vararg }
     }
 
-    /// The values of the variables for these arguments, with a view of the context that has them; nothing if the arguments do not fit.
+    /// The values of the variables for these arguments, with a view of their context; `None` if the arguments
+    /// do not match.
     pub(crate) fn bind(&self, heap: &Heap, args: &[Object]) -> Option<(Arc<Context>, Vec<Option<Type>>)> {
         let (types, cx) = (heap.types(), heap.types().newest(&self.cx));
         let given = args.iter().map(|&arg| match as_type(arg) {
@@ -61,14 +64,14 @@ impl Variables {
         Some((cx, values))
     }
 
-    /// Whether all arguments of the types fit.
+    /// Whether all arguments of these types match.
     pub(crate) fn take(&self, heap: &Heap, args: &[TypeRef]) -> bool {
         let (types, cx) = (heap.types(), heap.types().newest(&self.cx));
         let given: Option<Vec<Type>> = args.iter().map(|arg| types.type_in(arg, &cx)).collect();
         given.is_some_and(|given| cx.types.bind_statics(self.pattern(), &given).is_some())
     }
 
-    /// Whether all arguments that fit the others fit these.
+    /// Whether all arguments that match the other variables match these.
     pub(crate) fn are_above(&self, other: &Variables) -> bool {
         self.cx.is_same(&other.cx) && self.cx.types.is_below(other.pattern(), self.pattern())
     }

@@ -1,4 +1,4 @@
-//! Calls of compiled code by C.
+//! Calls of compiled code from C.
 //!
 //! ```text
 //!   compiled code ──foreigncall──► C ──NAME#c──► brolga_callback ──trampoline──► NAME
@@ -6,22 +6,26 @@
 //!        └── continues with it ──────┘                   ▼
 //! ```
 //!
-//! C passes no thread, so the routine looks it up among those of the running operating-system thread. A thread that C has made is attached by its first call, and detached when it ends. The rest is as in a call of compiled code
-//! from Rust: the thread enters the heap, is pinned, and is in the world of the outer compiled code, or in the newest one.
-//! Calls use the method table of the unit that C has the function from, not that of the outer code.
+//! C passes no thread, so the routine looks it up among the threads attached to the running operating-system
+//! thread. A thread made by C is attached on its first call, and detached when it ends. The rest is as in a
+//! call of compiled code from Rust: the thread enters the heap, is pinned, and is in the world of the outer
+//! compiled code, or in the newest one. Calls use the method table of the unit from which C got the function,
+//! not the outer code's.
 //!
-//! **Exceptions** do not leave through frames of C, which do not support that. One that leaves the function is *carried* (`carried.rs`):
-//! it stays on the thread's stack of exceptions, which keeps it alive, C gets zeros, and further callbacks before C returns give zeros
-//! without running. When C returns to compiled code, that asks (`brolga_carried_exception`), and the exception continues from there. Code
-//! that does not ask, because its program gives no function to C, loses it to its caller.
+//! **Exceptions** do not propagate through C frames, which do not support that. One that leaves the function
+//! is *carried* (`carried.rs`): it stays on the thread's stack of exceptions, which keeps it alive, C
+//! receives zeros, and further callbacks before C returns yield zeros without running. When C returns to
+//! compiled code, that code checks for it (`brolga_carried_exception`) and rethrows it. Code that does not
+//! check, because its program passes no function to C, leaves it to its caller.
 //!
-//! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames here own nothing that
-//! needs a destructor.
+//! **No return.** C may end the thread or the process in the middle of the call (`thread/end.rs`). The frames
+//! here own nothing that needs a destructor.
 //!
-//! **Stacks.** On a stack that the embedder has made (`makecontext`, fibers) the limit of the thread's own stack says nothing, so the call throws there, into the outer compiled code.
+//! **Stacks.** On a stack made by the embedder (`makecontext`, fibers) the limit of the thread's own stack is
+//! meaningless, so the call throws there, into the outer compiled code.
 //!
-//! **Aborts**, with a message: a thread that cannot be attached, because its stack is too small or not the system's; a thread that is inside a scope of Rust; and an
-//! exception on a thread without outer compiled code.
+//! **Aborts**, with a message: a thread that cannot be attached, because its stack is too small or not the
+//! system's; a thread that is inside a Rust scope; and an exception on a thread without outer compiled code.
 
 use std::io::Write;
 use std::mem::ManuallyDrop;
@@ -35,12 +39,12 @@ use crate::thread::{AttachError, Thread, with_attached, with_attached_to};
 /// The trampoline: thread, callee, arguments, results; not 0 if it threw.
 type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32;
 
-/// Calls compiled code for C. Not 0: an exception waits.
+/// Calls compiled code from C. Nonzero: an exception is pending.
 ///
 /// # Safety
 ///
-/// `entry` is the trampoline for functions of the callee's signature, and the words are what that reads and writes. The code stays for as
-/// long as C may call it, and so does the table.
+/// `entry` is the trampoline for functions with the callee's signature, and the words are what it reads and
+/// writes. The code and the table stay for as long as C may call the code.
 pub(crate) unsafe extern "C" fn brolga_callback(
     runtime: *const Runtime,
     methods: &MethodTable,
@@ -70,14 +74,16 @@ pub(crate) unsafe extern "C" fn brolga_callback(
         }
     };
     with_attached_to(runtime, call).unwrap_or_else(|| {
-        // SAFETY: the entry that C has called is there by the contract, and belongs to what holds the engine, which holds the runtime. So the pointer is of an `Arc` with holders.
+        // SAFETY: the entry called by C exists by the contract, and belongs to something that holds the
+        // engine, which holds the runtime. So the pointer comes from an `Arc` that has owners.
         let runtime_held = ManuallyDrop::new(unsafe { Arc::from_raw(runtime) });
         attach(&runtime_held);
         with_attached_to(runtime, call).unwrap_or_else(|| abort("a thread that C has made is ending"))
     })
 }
 
-/// Attaches the running thread, which C has made, to a runtime. Not inlined: it leaves nothing on the stack that a jump over these frames would leak.
+/// Attaches the running thread, made by C, to a runtime. Not inlined: it leaves nothing on the stack that a
+/// jump over these frames would leak.
 #[cold]
 #[inline(never)]
 fn attach(runtime: &Arc<Runtime>) {
@@ -86,13 +92,13 @@ fn attach(runtime: &Arc<Runtime>) {
     }
 }
 
-/// An exception has come out of a call, the last one of the thread.
+/// The call threw; its exception is the last one of the thread.
 struct Threw {
-    /// The root of the exception, if the thread is not in the heap any more.
+    /// The root of the exception, if the thread has left the heap.
     kept: Option<Persistent>,
 }
 
-/// The call itself, and the exception that came out of it.
+/// Makes the call, and returns the exception that it threw, if any.
 ///
 /// # Safety
 ///
@@ -111,8 +117,8 @@ unsafe fn activate(
     let entered = thread.enter();
     let _world = thread.enter_world(methods);
     let status = match thread.is_on_own_stack() {
-        // SAFETY: by the contract. The thread is the running one, and is entered as `enter` and `enter_own_heap` say. The trampoline comes back
-        // on either way out.
+        // SAFETY: by the contract. The thread is the running one, and has been entered as `enter` and
+        // `enter_own_heap` require. The trampoline returns on both exits.
         true => unsafe { entry(thread, callee, args, results) },
         false => {
             thread.throw_constant_refusal(&AttachError::OtherStack.to_string());
@@ -130,10 +136,10 @@ unsafe fn activate(
     Some(Threw { kept: if in_heap { None } else { thread.keep_exception(runtime) } })
 }
 
-/// Ends the process: C waits for a result that there is not.
+/// Ends the process: C waits for a result that does not exist.
 #[expect(clippy::disallowed_methods, reason = "there is no handler for an error, and C cannot be left")]
 fn abort(text: &str) -> ! {
-    // It does not matter whether it is read.
+    // It does not matter whether it can be written.
     let _ = writeln!(std::io::stderr(), "brolga: {text}");
     std::process::abort();
 }

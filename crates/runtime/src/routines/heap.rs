@@ -1,19 +1,19 @@
-//! Routines of the heap that compiled code calls, beside its own instructions (`abi.rs`).
+//! Heap routines called by compiled code, in addition to its own instructions (`abi.rs`).
 //!
 //! | routine | safepoint | result |
 //! |---|---|---|
-//! | `brolga_gc_alloc(thread, bytes, tag)` | yes | a zeroed object of so many bytes; null: `OutOfMemoryError` is pending |
+//! | `brolga_gc_alloc(thread, bytes, tag)` | yes | a zeroed object of this size; null: `OutOfMemoryError` is pending |
 //! | `brolga_gc_memory(thread, tag, length)` | yes | a `Memory`; null: `OutOfMemoryError` or `ArgumentError` is pending |
 //! | `brolga_gc_string(thread, length)` | yes | a `String` of zero bytes; null: `OutOfMemoryError` is pending |
 //! | `brolga_gc_box_int(thread, value)` | yes | a boxed `Int64`, permanent if small; null as above |
 //! | `brolga_gc_weak_ref(thread, object)` | yes | a `WeakRef`; null as above. The argument is kept alive by the routine |
 //! | `brolga_gc_write(thread, object)` | no | the slow path of the store barrier, for one field or many |
 //! | `brolga_gc_leave(thread)` | – | before a blocking foreign call: collections continue without this thread |
-//! | `brolga_gc_enter(thread)` | yes | after it; a call back into compiled code between the two enters the heap again |
+//! | `brolga_gc_enter(thread)` | yes | after it; a callback into compiled code in between enters the heap again |
 //!
-//! **Contract with compiled code.** The thread is the running one, inside a [`HeapEntry`](crate::HeapEntry). Every object that is
-//! alive across a safepoint is in a root slot of a linked GC frame. Tags are those of types of this heap. A null result is
-//! thrown at once: the caller continues to `brolga_unwind`.
+//! **Contract with compiled code.** The thread is the running one, inside a [`HeapEntry`](crate::HeapEntry).
+//! Every object that is live across a safepoint is in a root slot of a linked GC frame. Tags belong to types
+//! of this heap. A null result is thrown immediately: the caller continues to `brolga_unwind`.
 
 use std::ptr::NonNull;
 
@@ -21,7 +21,7 @@ use crate::heap::{Heap, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, OutOfMemor
 use crate::pending::{Detail, ExceptionKind};
 use crate::thread::Thread;
 
-/// Does something with the thread's heap; null when there is no memory.
+/// Calls `body` with the thread's heap; null if there is no memory.
 pub(super) fn with_heap(thread: &Thread, body: impl FnOnce(&Heap) -> Result<Object, OutOfMemory>) -> *mut u8 {
     let made = match thread.runtime() {
         Some(runtime) => body(runtime.heap()),
@@ -37,7 +37,7 @@ pub(super) fn with_heap(thread: &Thread, body: impl FnOnce(&Heap) -> Result<Obje
 }
 
 pub(crate) extern "C" fn brolga_gc_alloc(thread: &Thread, bytes: usize, tag: u64) -> *mut u8 {
-    // SAFETY: tags are those of types of the thread's heap (module header).
+    // SAFETY: tags belong to types of the thread's heap (module header).
     let desc = unsafe { desc_of_tag(tag) };
     with_heap(thread, |heap| heap.allocate(thread.mutator(), desc, bytes))
 }
@@ -167,7 +167,8 @@ mod tests {
                 let root = (&raw mut frame.roots).cast::<*mut u8>();
                 for _ in 0..200 {
                     let new = brolga_gc_alloc(thread, 8, tag);
-                    // SAFETY: the new object has one reference, to what the slot keeps; the slots are in the frame.
+                    // SAFETY: the new object has one reference, to the object in the slot; the slots are in
+                    // the frame.
                     unsafe {
                         new.cast::<*mut u8>().write(root.read());
                         root.write(new);
@@ -175,7 +176,7 @@ mod tests {
                     }
                 }
                 let mut length = 0;
-                // SAFETY: as above; each box refers to the one before.
+                // SAFETY: as above; each box refers to the previous one.
                 let mut at = unsafe { root.read() };
                 while !at.is_null() {
                     length += 1;
@@ -187,7 +188,7 @@ mod tests {
                 assert_eq!(runtime.heap().stats().live_objects, 201);
             })
             .unwrap();
-            // Leaving the entry has given the frame up.
+            // Leaving the entry has dropped the frame.
             runtime.enter(|scope| scope.collect()).unwrap();
             assert_eq!(runtime.heap().stats().live_objects, 0);
         }
@@ -223,7 +224,7 @@ mod tests {
             assert_ne!(brolga_gc_box_int(thread, 7000), small);
             let target = NonNull::new(brolga_gc_alloc(thread, 8, tag)).unwrap();
             let weak = NonNull::new(brolga_gc_weak_ref(thread, target)).unwrap();
-            // SAFETY: no safepoint lies between.
+            // SAFETY: there is no safepoint in between.
             let weak = unsafe { Object::from_pointer(weak) };
             assert_eq!(weak.pointer_at(0).map(Object::pointer), Some(target));
             brolga_gc_leave(thread);
@@ -232,7 +233,8 @@ mod tests {
         .unwrap();
     }
 
-    /// A foreign call inside of a leave and an enter calls compiled code, which takes part in collections like any other.
+    /// A foreign call between a leave and an enter calls compiled code, which takes part in collections like
+    /// any other.
     #[test]
     fn a_call_back_between_leaving_and_entering_is_an_entry_of_its_own() {
         let runtime = runtime(HeapOptions::default());
@@ -245,7 +247,7 @@ mod tests {
             assert_eq!(depth(), 0);
             let back = thread.enter_own_heap(&runtime);
             assert_eq!(depth(), 1);
-            // An exception leaves the code that was called back, in the middle of such a call of its own.
+            // An exception leaves the called-back code in the middle of such a call of its own.
             brolga_gc_leave(thread);
             brolga_gc_leave(thread);
             drop(back);

@@ -1,11 +1,11 @@
-//! Arithmetic that the processor or Cranelift does not do: 128-bit division and conversions, half precision, and the
-//! rounding and fused operations of processors without the instructions.
+//! Arithmetic that neither the processor nor Cranelift provides: 128-bit division and conversions, half
+//! precision, and the rounding and fused operations on processors without the instructions.
 //!
-//! A 128-bit integer comes as two halves, low first, and goes out through a pointer, because C conventions differ in how
-//! they pass one. Nothing here panics: division by zero gives 0 (compiled code has checked before), the smallest
-//! value divided by -1 wraps, and conversions out of range saturate.
+//! A 128-bit integer is passed as two halves, low first, and returned through a pointer, because C
+//! conventions differ in how they pass one. Nothing here panics: division by zero returns 0 (compiled code
+//! has checked before), the smallest value divided by -1 wraps, and conversions out of range saturate.
 //!
-//! Half precision shares no code with the reference semantics in `ir`, which tests hold against it.
+//! Half precision shares no code with the reference semantics in `ir`; tests compare the two.
 
 use std::cell::Cell;
 
@@ -28,7 +28,7 @@ macro_rules! division {
     ($name:ident, $join:ident, $operation:ident) => {
         pub(crate) extern "C" fn $name(out: &Wide, al: u64, ah: u64, bl: u64, bh: u64) {
             let (a, b) = ($join(al, ah), $join(bl, bh));
-            // Only division by zero is left without a value by the wrapping operation's check for zero.
+            // The wrapping operation's only remaining failure is division by zero.
             store(out, if b == 0 { 0 } else { a.$operation(b) as u128 });
         }
     };
@@ -68,7 +68,7 @@ pub(crate) extern "C" fn brolga_f16_to_f32(bits: u32) -> f32 {
 }
 
 pub(crate) extern "C" fn brolga_f32_to_f16(value: f32) -> u32 {
-    // Widening is exact, so rounding once from there is rounding once.
+    // Widening is exact, so this rounds only once.
     f64_to_f16(f64::from(value)).into()
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
     let magnitude = u32::from(bits & 0x7fff);
     match magnitude {
-        // A subnormal is a multiple of 2^-24, which single precision holds exactly.
+        // A subnormal is a multiple of 2^-24, which single precision represents exactly.
         0..0x400 => f32::from_bits(sign | (magnitude as f32 * f32::from_bits(0x3380_0000)).to_bits()),
         0x400..0x7c00 => f32::from_bits(sign | ((magnitude << 13) + (112 << 23))),
         0x7c00 => f32::from_bits(sign | 0x7f80_0000),
@@ -97,12 +97,13 @@ pub(crate) fn f64_to_f16(value: f64) -> u16 {
     if magnitude.is_nan() {
         return sign | 0x7e00 | (bits >> 42) as u16 & 0x3ff;
     }
-    // 65520 is halfway between the largest finite number and what would follow it; the tie goes to infinity.
+    // 65520 is halfway between the largest finite number and its would-be successor; the tie becomes
+    // infinity.
     if magnitude >= 65520.0 {
         return sign | 0x7c00;
     }
-    // Adding and taking off a power of two whose last place is that of the result lets the processor round. The last
-    // place is 2^-10 of the value's binade, and 2^-24 for subnormals.
+    // Adding and subtracting a power of two whose last place is the result's makes the processor round. The
+    // last place is 2^-10 of the value's binade, and 2^-24 for subnormals.
     let binade = ((magnitude.to_bits() >> 52) as i64 - 1023).max(-14);
     let place = f64::from_bits(((binade - 10 + 52 + 1023) as u64) << 52);
     let rounded = (magnitude + place) - place;

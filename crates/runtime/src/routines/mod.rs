@@ -1,16 +1,18 @@
 //! The routines that compiled code calls, by name.
 //!
-//! Two lists declare them: `RuntimeFn` of `ir` (throwing and printing, as low IR names them) and `routines.rs` of
-//! `codegen` (the calls of code generation itself). Their one implementation is here, as `extern "C"` functions; tests
-//! compare this list with both. A routine of `RuntimeFn` takes the thread before the parameters in the list.
+//! Two lists declare them: `RuntimeFn` of `ir` (throwing and printing, as low IR names them) and
+//! `routines.rs` of `codegen` (calls made by code generation itself). Their single implementation is here, as
+//! `extern "C"` functions; tests compare this list with both. A routine of `RuntimeFn` takes the thread
+//! before the parameters in the list.
 //!
 //! A throwing routine leaves the exception in the thread and returns; the code that called it continues to
 //! `brolga_unwind`, so that no jump crosses a Rust frame. Narrow integers are passed in 32 bits and truncated here, because
 //! C conventions differ in whether caller or callee extends them.
 //!
-//! The table entry of a routine that may collect, throw or call anything begins with a few instructions that record where compiled
-//! code was left, so that its frames can be walked from there (`frames.rs`). Arithmetic does without, and so does the end of a region in which
-//! collections do not wait for the thread: a collection may be reading the words.
+//! The table entry of a routine that may collect, throw or make calls begins with a few instructions that
+//! record where compiled code was left, so that its frames can be walked from there (`frames.rs`). Arithmetic
+//! does without them, as does the end of a region in which collections do not wait for the thread: a
+//! collection may be reading the words.
 //!
 //! Generated code guarantees the references in the signatures: the thread is the running one, symbols and
 //! strings are addresses of the runtime's permanent records.
@@ -60,7 +62,7 @@ extern "C" fn brolga_throw_operands(
 ) {
     let wide = |low: u64, high: u64| u128::from(high) << 64 | u128::from(low);
     let bits = [wide(low, high), wide(second_low, second_high)];
-    // Compiled code passes known functions only; an exception of the wrong kind would show a mistake there.
+    // Compiled code passes only known functions; an exception of the wrong kind would reveal a mistake.
     let (kind, detail) = match u32::try_from(code).ok().and_then(Thrown::unpack) {
         Some(thrown) => (ExceptionKind::of_base(thrown.function), Detail::Operands(thrown, symbol, bits)),
         None => (ExceptionKind::ErrorException, Detail::None),
@@ -80,7 +82,7 @@ extern "C" fn brolga_given_symbol(thread: &Thread, symbol: SymbolRef) -> usize {
     found_symbol(thread, thread.runtime().map(|runtime| runtime.foreign().given(&symbol.name())))
 }
 
-/// The address, or an exception that says why there is none.
+/// The address, or an exception that explains why there is none.
 fn found_symbol(thread: &Thread, found: Option<Result<usize, ForeignError>>) -> usize {
     match found {
         Some(Ok(address)) => return address,
@@ -198,9 +200,9 @@ macro_rules! noting_exit {
     }};
 }
 
-/// Continues at the address in the word of the thread that stubs use, with the number of floats that a variadic function of C asks
-/// for: at most all that there are registers for. Everything else stays as the caller left it. The pinned register holds the
-/// thread.
+/// Continues at the address in the thread's word that stubs use, and sets the number of floats expected by a
+/// variadic C function to the maximum: the number of float registers. Everything else stays as the caller
+/// left it. The pinned register holds the thread.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[unsafe(naked)]
 extern "C" fn brolga_call_variadic() {
@@ -212,7 +214,7 @@ extern "C" fn brolga_call_variadic() {
     )
 }
 
-/// Other processors pass floats to variadic functions as to any other, so nothing calls this.
+/// Other processors pass floats to variadic functions like to any other, so nothing calls this.
 #[cfg(not(all(target_arch = "x86_64", not(windows))))]
 extern "C" fn brolga_call_variadic() {}
 
@@ -338,14 +340,14 @@ mod tests {
     #[test]
     fn every_entry_point_of_low_ir_has_an_implementation() {
         let runtime = Runtime::new(RuntimeOptions::default());
-        // Of these, the depth is a word that code reads.
+        // Among these, code reads the depth as a word.
         for entry in RuntimeFn::ALL.iter().filter(|&&entry| entry != RuntimeFn::ExceptionDepth) {
             assert!(runtime.routine(entry.symbol()).is_some(), "{entry}");
         }
         assert_eq!(runtime.routine("brolga_none"), None);
     }
 
-    /// Writes on request.
+    /// Writes only when allowed to.
     struct Waits {
         begun: Sender<()>,
         goes_on: Receiver<()>,
@@ -355,7 +357,8 @@ mod tests {
     impl std::io::Write for Waits {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.begun.send(()).map_err(std::io::Error::other)?;
-            // A limit, so that a collection that waits for this thread is seen and not waited for.
+            // With a time limit, so that a collection that waits for this thread is detected rather than
+            // waited for.
             let came = self.goes_on.recv_timeout(Duration::from_secs(20)).is_ok();
             self.in_time.fetch_add(came.into(), Ordering::Relaxed);
             Ok(bytes.len())

@@ -1,34 +1,34 @@
-//! Routines for objects that compiled code calls.
+//! Object routines called by compiled code.
 //!
 //! | routine | safepoint | result |
 //! |---|---|---|
-//! | `brolga_throw(thread, exception)` | no | an object is thrown |
-//! | `brolga_current_exception(thread)` | yes | the exception that is being handled, as an object |
+//! | `brolga_throw(thread, exception)` | no | throws an object |
+//! | `brolga_current_exception(thread)` | yes | the exception being handled, as an object |
 //! | `brolga_throw_type_assert(thread, asks, expected, got)` | yes | `TypeError` in the name of `asks` |
 //! | `brolga_throw_bounds_of(thread, of, index)` | yes | `BoundsError(of, index)` |
 //! | `brolga_throw_bounds_in(thread, of, index)` | yes | `BoundsError(of, (index,))` |
 //! | `brolga_throw_error`, `brolga_throw_argument(thread, string)` | yes | `ErrorException`, `ArgumentError` |
-//! | `brolga_isa(thread, object, type)` | no | 1 if the object is of the type |
+//! | `brolga_isa(thread, object, type)` | no | 1 if the object has the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
-//! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; a null is the same as a null only |
+//! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; null equals only null |
 //! | `brolga_print_any(thread, object)` | no | writes to the output as Julia's `print` does |
 //! | `brolga_get_field(thread, object, field)` | yes | `getfield` by a name or number; null when an exception is pending |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
 //! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
-//! | `brolga_apply_builtin(thread, args, n)` | yes | does the builtin whose function is the first object |
-//! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of those behind it |
+//! | `brolga_apply_builtin(thread, args, n)` | yes | calls the builtin whose function is the first object |
+//! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of the following objects |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
-//! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end` | yes | adds or removes elements at the end; gives the vector |
+//! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end` | yes | appends or removes elements; returns the vector |
 //! | `brolga_refuel(thread)` | yes | `nothing`; null if the call has used up its fuel, and ends |
-//! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception waits for the C function that has returned |
+//! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception is pending for the C function that has returned |
 //! | `brolga_static_parameter(thread, args, n)` | yes | variable number `args[1]` of the `where` type `args[0]`, for the arguments `args[2..]` |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last eleven give null when an exception is pending.
+//! The last eleven return null when an exception is pending.
 //!
-//! **Contract with compiled code.** That of `heap.rs`. Objects are not null. A routine roots its own arguments if it needs
-//! them across a safepoint.
+//! **Contract with compiled code.** As in `heap.rs`. Objects are not null. A routine roots its own arguments
+//! if it needs them across a safepoint.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -52,51 +52,53 @@ use crate::objects::relations::{as_type, egal};
 use crate::objects::show::print_object;
 use crate::objects::throw::Raised;
 
-/// An object that compiled code passes.
+/// An object passed by compiled code.
 fn object(pointer: NonNull<u8>) -> Object {
-    // SAFETY: compiled code passes live objects (module header). Callers here hold the result up to their first safepoint.
+    // SAFETY: compiled code passes live objects (module header). Callers here hold the result until their
+    // first safepoint.
     unsafe { Object::from_pointer(pointer) }
 }
 
-/// A type that compiled code passes by its address.
+/// A type passed by compiled code, by its address.
 fn desc<'a>(address: u64) -> &'a TypeDesc {
     // SAFETY: compiled code passes addresses of types of the thread's heap, which outlives the call.
     unsafe { desc_of_tag(address) }
 }
 
-/// Objects that compiled code passes in an array.
+/// Objects passed by compiled code in an array.
 fn objects<'a>(args: *const Object, count: i64) -> &'a [Object] {
     let count = usize::try_from(count).unwrap_or(0);
     if count == 0 {
         return &[];
     }
-    // SAFETY: compiled code passes an array of so many live objects, none of them null, which it keeps unchanged for the whole
-    // call.
+    // SAFETY: compiled code passes an array of `count` live objects, none of them null, which it keeps
+    // unchanged for the whole call.
     unsafe { std::slice::from_raw_parts(args, count) }
 }
 
-/// Does something in a scope on the thread's heap. Null: an exception is pending.
+/// Calls `body` in a scope on the thread's heap. Null: an exception is pending.
 fn in_scope(
     thread: &Thread,
     body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, &Runtime) -> Result<Root<'f, 'h>, Raised>,
 ) -> *mut u8 {
     let done = thread.runtime().and_then(|runtime| {
-        // Code without objects runs outside of the heap, and may throw all the same.
+        // Code without objects runs outside the heap, but may still throw.
         let _entry = thread.enter_own_heap(&runtime);
         with_scope(runtime.heap(), thread.mutator(), |scope| {
             let made = body(scope, &runtime);
-            // No safepoint lies between here and compiled code, which roots what it gets.
+            // There is no safepoint between here and compiled code, which roots its result.
             made.map_or(std::ptr::null_mut(), |root| root.get(scope).object.pointer().as_ptr())
         })
     });
     done.unwrap_or_else(|| {
-        // Compiled code runs while a scope is in use on the same thread, whose references no root would keep.
+        // Compiled code runs while a scope is in use on the same thread, whose references no root would keep
+        // alive.
         thread.throw(ExceptionKind::ConcurrencyViolationError, Detail::None);
         std::ptr::null_mut()
     })
 }
 
-/// Does something with objects that compiled code passes in an array. Null: an exception is pending.
+/// Calls `body` with objects passed by compiled code in an array. Null: an exception is pending.
 fn with_args(
     thread: &Thread,
     args: &[Object],
@@ -145,7 +147,7 @@ pub(crate) extern "C" fn brolga_apply_latest(thread: &Thread, args: *const Objec
 }
 
 fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
-    // The search asks for no more than tags and types: no safepoint, so the objects stay.
+    // The search reads only tags and types: no safepoint, so the objects stay.
     let find = |runtime: Arc<Runtime>| {
         thread.dispatch().find(runtime.heap(), thread.isa_cache(), objects(args, count))
     };
@@ -183,7 +185,8 @@ fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     with_args(thread, all, |ops, all| ops.apply_all(all))
 }
 
-/// The code of a deferred entry. The operands of the call are words of a frame, which a collection keeps, and may move.
+/// The code of a deferred entry. The operands of the call are words of a frame, which a collection keeps
+/// alive and may update.
 fn first_call<'d>(thread: &Thread, deferred: &'d DeferredEntry) -> Result<&'d CodeEntry, String> {
     if let Some(made) = deferred.ready() {
         return Ok(made);
@@ -265,7 +268,7 @@ pub(crate) extern "C" fn brolga_refuel(thread: &Thread) -> *mut u8 {
 fn throw_message(thread: &Thread, kind: ExceptionKind, message: NonNull<u8>) {
     let message = object(message);
     if let Some(constant) = StringRef::of(message) {
-        // Of a constant nothing has to be made before the first request.
+        // A constant needs no object until it is requested.
         thread.throw(kind, Detail::Message(constant));
         return;
     }
@@ -326,7 +329,7 @@ pub(crate) extern "C" fn brolga_throw_bounds_in(thread: &Thread, of: NonNull<u8>
 pub(crate) extern "C" fn brolga_isa(thread: &Thread, value: NonNull<u8>, ty: u64) -> u32 {
     let (value, ty) = (object(value), desc(ty));
     let is = match thread.isa_cache().known(value.desc(), ty) {
-        // A type may be of a type that its tag does not tell.
+        // A type may have a type that its tag does not show.
         Some(known) if known || as_type(value).is_none() => known,
         _ => thread.runtime().is_some_and(|r| r.heap().is_a(Some(thread.isa_cache()), value, ty)),
     };
@@ -464,10 +467,10 @@ mod tests {
         .unwrap();
     }
 
-    /// A stand-in for compiled code: it gives its second argument, or throws it if it is a string.
+    /// A stand-in for compiled code: returns its second argument, or throws it if it is a string.
     extern "C" fn second_or_throw(thread: &Thread, args: *const *mut u8, count: i64) -> *mut u8 {
         assert_eq!(count, 3);
-        // SAFETY: the caller passes as many words as it says.
+        // SAFETY: the caller passes as many words as it states.
         let second = NonNull::new(unsafe { args.add(1).read() }).unwrap();
         match object(second).string() {
             Some(_) => {
@@ -497,7 +500,7 @@ mod tests {
     fn compiled_entries_are_called_and_remembered() {
         let (runtime, cx) = (runtime(), Context::new());
         let f = cx.types.function(cx.names.intern("f"));
-        // SAFETY: `call` fits the entry, and both are never freed.
+        // SAFETY: `call` matches the entry, and neither is ever freed.
         let entry = unsafe { CodeEntry::new(second_or_throw as *const () as usize, call, Arc::new(())) };
         let row = MethodRow::new(f, vec![Type::ANY, Type::INT64], "f(Any, Int64)", MethodEntry::Code(entry));
         let methods = runtime.add_methods(&cx, [row]).unwrap();
@@ -533,7 +536,7 @@ mod tests {
             assert!(thread.dispatch().has_line(&[f, half, one]));
             assert!(!thread.dispatch().has_line(&[f, one, half]), "no method");
             drop(methods);
-            // Running code stays in its world, whose code stays too.
+            // Running code stays in its world, whose code also stays.
             assert_eq!((apply(&[f, half, one]), runtime.retired()), (Ok(half), 1));
             let missing = Err("MethodError: no method matching f(::Float64, ::Int64)".to_owned());
             assert_eq!(apply(&[latest, f, half, one]), missing);
@@ -631,7 +634,7 @@ mod tests {
                 brolga_throw_error(thread, text.get(scope).object.pointer());
             });
             made.unwrap();
-            // The scope is in use, so that no exception object could be made.
+            // The scope is in use, so no exception object could be made.
             assert_eq!(thread.take_exception(0).kind, ExceptionKind::ConcurrencyViolationError);
             let _entry = thread.enter_own_heap(&runtime);
             let name = runtime.symbol("jl_alloc_string").object();

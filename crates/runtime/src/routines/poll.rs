@@ -1,17 +1,17 @@
-//! The slow path of a safepoint, which compiled code calls when its thread is requested.
+//! The slow path of a safepoint, which compiled code calls when there are requests to its thread.
 //!
-//! `brolga_safepoint` preserves every register, so that a poll does not change the register allocation of a loop: a
-//! call by the C convention would spill live values, and every float, in the loop, which costs
-//! a factor of up to seven in one that adds floats. So the call is by Cranelift's `preserve_all`: the callee saves, and
-//! there is no result. There is no argument either, because that would claim a register in the loop; the thread is in
-//! the pinned register.
+//! `brolga_safepoint` preserves every register, so that a poll does not affect the register allocation of a
+//! loop: a call by the C convention would spill live values, and every float, in the loop, which makes a loop
+//! that adds floats up to seven times slower. So the call uses Cranelift's `preserve_all`: the callee saves,
+//! and there is no result. There is no argument either, because that would occupy a register in the loop; the
+//! thread is in the pinned register.
 //!
 //! ```text
 //! compiled code ── call ──> brolga_safepoint ── saves all ──> …_status(thread) ──┬─ 0: restores all, returns
 //!                                                                              └─ 1: brolga_unwind(thread)
 //! ```
 //!
-//! Vector registers are saved to the 128 bits that Cranelift uses.
+//! Vector registers are saved up to the 128 bits that Cranelift uses.
 //!
 //! Cost: about 400 bytes of stack, from the reserve below the stack limit, and some fifty instructions.
 //!
@@ -22,16 +22,17 @@ use std::arch::naked_asm;
 use super::unwind::brolga_unwind;
 use crate::thread::{Thread, ThreadLayout};
 
-/// Answers the requests to the thread: 1 when an exception is pending afterwards.
+/// Handles the requests to the thread: returns 1 if an exception is pending afterwards.
 pub(crate) extern "C" fn brolga_safepoint_status(thread: &Thread) -> u32 {
     thread.safepoint().into()
 }
 
-/// Answers the requests to the thread, and returns with all registers preserved or continues at the innermost handler.
+/// Handles the requests to the thread, and returns with all registers preserved or continues at the innermost
+/// handler.
 ///
 /// # Safety
 ///
-/// Only compiled code may call it, with its thread in the pinned register, as [`brolga_unwind`] says.
+/// Only compiled code may call it, with its thread in the pinned register, as for [`brolga_unwind`].
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn brolga_safepoint() {
@@ -52,7 +53,7 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
         "mov [r15 + {exit_fp}], rax",
         "mov rax, [rbp + 8]",
         "mov [r15 + {exit_pc}], rax",
-        // Nine words below an aligned one: one more aligns the area for the vectors and the call.
+        // The stack pointer is nine words below an aligned address; one more word aligns it for the vectors and the call.
         "sub rsp, 264",
         "movups [rsp], xmm0",
         "movups [rsp + 16], xmm1",
@@ -112,11 +113,12 @@ pub(crate) unsafe extern "C" fn brolga_safepoint() {
     )
 }
 
-/// Answers the requests to the thread, and returns with all registers preserved or continues at the innermost handler.
+/// Handles the requests to the thread, and returns with all registers preserved or continues at the innermost
+/// handler.
 ///
 /// # Safety
 ///
-/// Only compiled code may call it, with its thread in the pinned register, as [`brolga_unwind`] says.
+/// Only compiled code may call it, with its thread in the pinned register, as for [`brolga_unwind`].
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn brolga_safepoint() {

@@ -1,13 +1,14 @@
 //! The jump from a throw to its handler.
 //!
-//! `brolga_unwind(thread)` takes the innermost record off the thread's list, loads its stack and frame pointer into
-//! the registers and jumps to its landing pad. It abandons all frames between, which are frames of compiled code only:
+//! `brolga_unwind(thread)` pops the innermost record off the thread's list, loads its stack and frame pointer
+//! into the registers and jumps to its landing pad. It abandons all frames in between, which belong only to
+//! compiled code:
 //!
 //! - a routine records an exception and returns before its caller unwinds;
-//! - every entry from Rust links a record of its own, so a jump never crosses a Rust frame.
+//! - every entry from Rust links its own record, so a jump never crosses a Rust frame.
 //!
-//! **The end of a limited call** (`limits.rs`) skips all handlers: while its bit of the poll word is set, the record is that of the innermost
-//! entry from Rust, which is the start of the entry record.
+//! **The end of a limited call** (`limits.rs`) skips all handlers: while its bit of the poll word is set, the
+//! record used is the innermost entry from Rust, at the start of the entry record.
 //!
 //! The landing pad expects nothing in the other registers (Cranelift treats all as clobbered on the exceptional edge of a
 //! call to a `tail` function), and the pinned register (r15, x21) holds the thread before and after.

@@ -1,21 +1,23 @@
-//! Requests of other operating-system threads to a thread: to stop, and to report which code its frames lie in.
+//! Requests from other operating-system threads to a thread: to stop, and to report which code has frames on
+//! its stack.
 //!
 //! ```text
 //!   Interrupt ── raise ──► bit 0 of the poll word ──► next safepoint: throws `InterruptException`
 //!             ── ask_to_pause ► bit 5         ──► next safepoint: waits for its turn (`guests.rs`)
-//!   Reporter  ── ask ────► bit 2                  ──► next safepoint: releases retired code that no frame lies in (`retired.rs`)
+//!   Reporter  ── ask ────► bit 2                  ──► next safepoint: releases retired code without frames (`retired.rs`)
 //! ```
 //!
-//! Both hold the `Thread` or know whether it exists, and access only its atomic words. The runtime has a `Reporter` for each of its
-//! threads; an embedder makes an [`Interrupt`] on the thread itself and passes it on. Either may outlive the operating-system thread.
+//! Both own the `Thread` or check whether it exists, and access only its atomic words. The runtime has a
+//! `Reporter` for each of its threads; an embedder makes an [`Interrupt`] on the thread itself and passes it
+//! on. Either may outlive the operating-system thread.
 //!
 //! **Orderings.** T2 and T3 are in `thread.rs`.
 //!
 //! | row | operation              | order   | pairs with | without it                                                   |
 //! |-----|------------------------|---------|------------|--------------------------------------------------------------|
-//! | T1  | interrupt: set bit 0; pause: set bit 5 | Relaxed | T2 | nothing: the word carries no other data, it only has to arrive |
+//! | T1  | interrupt: set bit 0; pause: set bit 5 | Relaxed | T2 | nothing: the word carries no other data, it only needs to become visible |
 //! | T7  | end: set bit 4         | Release | T6         | as T6                                                        |
-//! | T4  | ask for a report: set bit 2 | Relaxed | T2    | as T1; what the report is about is read under a lock          |
+//! | T4  | request a report: set bit 2 | Relaxed | T2    | as T1; the subject of the report is read under a lock          |
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -31,16 +33,17 @@ use crate::trace::{TraceStack, Traces};
 use crate::turn::Turn;
 use crate::watch::EndFrame;
 
-/// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws `InterruptException`. A
-/// request that arrives while the thread runs no compiled code is void.
+/// Stops compiled code that runs on one thread, from any other: at its next safepoint it throws
+/// `InterruptException`. A request that arrives while the thread runs no compiled code has no effect.
 #[derive(Clone)]
 pub struct Interrupt {
     pub(super) thread: Arc<Thread>,
 }
 
-// SAFETY: through an `Interrupt` only the atomic poll word is touched. Dropping the last one drops the `Thread`. Those of its fields that
-// own something (`carried`: a `Persistent`) are `Send`, as is checked below, but for the mutator, which has left the heap's list: the list `ATTACHED`, which held
-// the `Thread` until then, saw to that. Its other fields are words and addresses, which are not followed.
+// SAFETY: through an `Interrupt` only the atomic poll word is accessed. Dropping the last one drops the
+// `Thread`. Its fields that own something (`carried`: a `Persistent`) are `Send`, as is checked
+// below, except for the mutator, which has left the heap's list: the list `ATTACHED`, which held the `Thread`
+// until then, ensured that. Its other fields are words and addresses, which are not dereferenced.
 unsafe impl Send for Interrupt {}
 const _: () = {
     const fn goes_on_any_thread<T: Send>() {}
@@ -59,7 +62,7 @@ const _: () = {
 unsafe impl Sync for Interrupt {}
 
 impl Interrupt {
-    /// Asks the thread to stop.
+    /// Requests that the thread stop.
     pub fn raise(&self) {
         self.thread.poll.fetch_or(POLL_INTERRUPT, Ordering::Relaxed); // T1
     }
@@ -69,7 +72,7 @@ impl Interrupt {
         self.thread.poll.fetch_or(POLL_END, Ordering::Release); // T7
     }
 
-    /// Asks a guest on the thread to pause.
+    /// Requests a guest on the thread to pause.
     pub(crate) fn ask_to_pause(&self) {
         self.thread.poll.fetch_or(POLL_PAUSE, Ordering::Relaxed); // T1
     }
@@ -80,7 +83,8 @@ pub(super) struct WeakThread {
     pub(super) thread: Weak<Thread>,
 }
 
-// SAFETY: as for an `Interrupt`: of the thread, the poll word and the participant's flag are touched, both atomic.
+// SAFETY: as for an `Interrupt`: only the thread's poll word and the participant's flag are accessed, both
+// atomic.
 unsafe impl Send for WeakThread {}
 
 impl Reporter for WeakThread {
@@ -114,7 +118,8 @@ mod tests {
         }
     }
 
-    /// Retiring code looks at other threads while it is inside the heap; it must not be what waits for a collection on their behalf.
+    /// Retiring code examines other threads while it is inside the heap; it must not wait for a collection on
+    /// their behalf.
     #[test]
     fn threads_end_while_others_retire_code_and_collect() {
         let runtime = Runtime::new(RuntimeOptions::default());

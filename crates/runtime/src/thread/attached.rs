@@ -1,33 +1,37 @@
 //! How an operating-system thread finds its `Thread` of a runtime.
 //!
 //! ```text
-//!   LAST      (runtime, thread)                 the last call's: one comparison
-//!   ATTACHED  thread │ thread │ …               one for each runtime that it has run code of
+//!   LAST      (runtime, thread)                 from the last call: one comparison
+//!   ATTACHED  thread │ thread │ …               one for each runtime whose code it has run
 //!   STANDING  thread │ thread │ …               the list after `ATTACHED` is destroyed: threads that `exit` may still run
 //! ```
 //!
-//! The first call on an operating-system thread makes its [`Thread`], which is on the thread-local list until the operating-system
-//! thread ends or the runtime is gone. A thread's registration with a heap ends on the thread itself.
+//! The first call on an operating-system thread makes its [`Thread`], which is on the thread-local list until
+//! the operating-system thread ends or the runtime is gone. A thread's registration with a heap ends on the
+//! thread itself.
 //!
-//! **The end of a thread.** The system destroys `ATTACHED` in three situations, and each thread on the list is in one of three states:
+//! **The end of a thread.** The system destroys `ATTACHED` in three situations, and each thread on the list
+//! is in one of three states:
 //!
-//! | state | how it comes about | what happens |
+//! | state | cause | effect |
 //! |---|---|---|
-//! | outside of compiled code and scopes | the thread returns from its start routine | it leaves the heap's list |
-//! | its frames still stand | compiled code calls `exit`, or C that does; or Rust does inside a scope | it stays for good, outside of the heap, with its roots |
-//! | its frames are abandoned | `pthread_exit` jumps over them | they are forgotten, and it leaves the heap's list |
+//! | outside compiled code and scopes | the thread returns from its start routine | it leaves the heap's list |
+//! | its frames still exist | compiled code or a C callee calls `exit`, or Rust does inside a scope | it stays forever, outside the heap, with its roots |
+//! | its frames are abandoned | `pthread_exit` jumps over them | they are dropped, and it leaves the heap's list |
 //!
-//! Handlers of `atexit` run after thread-local values are destroyed, on the same thread, above frames that stand. They may be functions
-//! of a program, so a thread whose frames stand is found through `STANDING`, which has no destructor; and so are all threads of the
-//! main thread, whose end is the end of the process or comes once.
+//! Handlers of `atexit` run after thread-local values are destroyed, on the same thread, above frames that
+//! still exist. They may be functions of a program, so a thread whose frames still exist is found through
+//! `STANDING`, which has no destructor; and so are all threads of the main thread, which ends once, possibly
+//! with the process.
 //!
-//! Cost: one comparison; a walk over the list where runtimes take turns. A runtime that is gone leaves the list of the thread that dropped it at
-//! once, and the lists of other threads when they attach to another runtime. A thread takes 25 KiB for each runtime on its list.
-//! A thread that stays is leaked, at most one list for each operating-system thread that calls `exit`.
+//! Cost: one comparison; a walk over the list when runtimes alternate. A runtime that is gone leaves the list
+//! of the thread that dropped it immediately, and the lists of other threads when they attach to another
+//! runtime. A thread takes 25 KiB for each runtime on its list. A thread that stays forever is leaked, at
+//! most one list for each operating-system thread that calls `exit`.
 //!
-//! Not done: `pthread_exit` jumps over frames of Rust without running destructors, so values of a host function between C and compiled code
-//! are leaked; a `pthread_exit` in a region that is outside of the heap (`brolga_gc_leave`) leaves frames that a collection may read until
-//! the thread-local values are destroyed.
+//! Not done: `pthread_exit` jumps over Rust frames without running destructors, so values of a host function
+//! between C and compiled code are leaked; a `pthread_exit` in a region outside the heap (`brolga_gc_leave`)
+//! leaves frames that a collection may read until the thread-local values are destroyed.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -41,7 +45,7 @@ use crate::stack;
 /// Why a thread cannot run compiled code. The embedder's or the system's fault.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttachError {
-    /// The operating system does not say where the stack ends.
+    /// The operating system does not report where the stack ends.
     #[error("the system does not tell where this thread's stack ends")]
     UnknownStack,
     /// The stack is too small to hold the reserve and frames above it.
@@ -49,10 +53,11 @@ pub enum AttachError {
     StackTooSmall {
         /// The size of the stack.
         size: usize,
-        /// The least size.
+        /// The minimum size.
         needed: usize,
     },
-    /// The running code is on a stack that the program has made (`makecontext`, fibers), where the limit of the thread's own stack says nothing.
+    /// The running code is on a stack made by the program (`makecontext`, fibers), where the limit of the
+    /// thread's own stack is meaningless.
     #[error(
         "compiled code runs on the stack that the system gave the thread, not on one that the program has made; call it from there, or from another thread"
     )]
@@ -62,7 +67,7 @@ pub enum AttachError {
     Ending,
 }
 
-/// The threads of this operating-system thread, one for each runtime it has run code of.
+/// The `Thread`s of this operating-system thread, one for each runtime whose code it has run.
 struct Attached {
     threads: RefCell<Vec<Arc<Thread>>>,
 }
@@ -71,7 +76,7 @@ thread_local! {
     static ATTACHED: Attached = const { Attached { threads: RefCell::new(Vec::new()) } };
     /// The runtime of the last call and its thread, which is in `ATTACHED`.
     static LAST: Cell<(*const Runtime, *const Thread)> = const { Cell::new((std::ptr::null(), std::ptr::null())) };
-    /// Threads that outlive `ATTACHED`. It has no destructor, so it can be read to the end.
+    /// Threads that outlive `ATTACHED`. It has no destructor, so it can be read until the end.
     static STANDING: Cell<Option<&'static [Arc<Thread>]>> = const { Cell::new(None) };
 }
 
@@ -92,7 +97,8 @@ impl Attached {
     }
 }
 
-/// Makes the state of the running thread. Not inlined: its frame is large, and a small stack has to be refused before.
+/// Makes the state of the running thread. Not inlined: its frame is large, and a small stack has to be
+/// refused before.
 #[cold]
 #[inline(never)]
 fn attach(runtime: &Arc<Runtime>, stack: (usize, usize)) -> Arc<Thread> {
@@ -105,10 +111,11 @@ fn attach(runtime: &Arc<Runtime>, stack: (usize, usize)) -> Arc<Thread> {
     thread
 }
 
-/// Drops what this operating-system thread is to runtimes that are gone. To be called when a runtime is dropped.
+/// Drops this operating-system thread's state for runtimes that are gone. Must be called when a runtime is
+/// dropped.
 pub(crate) fn forget_gone() {
     let gone = ATTACHED.try_with(|attached| {
-        // Where the list is borrowed, a thread is being attached, and the next one that is does this.
+        // If the list is borrowed, a thread is being attached; the next attachment does this instead.
         let mut threads = attached.threads.try_borrow_mut().ok()?;
         let is_gone = |thread: &mut Arc<Thread>| thread.has_lost_runtime();
         let gone: Vec<Arc<Thread>> = threads.extract_if(.., is_gone).collect();
@@ -121,15 +128,18 @@ pub(crate) fn forget_gone() {
     drop(gone);
 }
 
-/// The operating-system thread ends, or the process does, on this thread: see the file's header. The thread's registration with its runtimes ends on the
-/// thread itself, which may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere.
+/// Runs when the operating-system thread ends, or the process on this thread: see the file's header. The
+/// thread's registration with its runtimes ends on the thread itself, which may wait for a collection;
+/// handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere. thread itself, which
+/// may wait for a collection; handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped
+/// anywhere.
 impl Drop for Attached {
     fn drop(&mut self) {
         LAST.set((std::ptr::null(), std::ptr::null()));
         let is_main = stack::is_main_thread();
         let mut standing = Vec::new();
         for thread in std::mem::take(self.threads.get_mut()) {
-            // When a runtime is gone, so is its heap's list.
+            // If a runtime is gone, so is its heap's list.
             let Some(runtime) = thread.runtime() else { continue };
             let frames = thread.frames_at_end();
             match frames {
@@ -151,17 +161,18 @@ impl Drop for Attached {
     }
 }
 
-/// Calls `body` with the `Thread` of the running operating-system thread, which is made at the first call.
+/// Calls `body` with the `Thread` of the running operating-system thread, which is made on the first call.
 #[inline]
 pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Result<R, AttachError> {
     if LAST.get().0 != Arc::as_ptr(runtime) {
         become_last(runtime)?;
     }
-    // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in two ways only, and both clear
-    // `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it, and until `body` returns), and when
-    // the list itself is dropped as the operating-system thread ends (not inside `body`, which runs on it, unless `body` calls
-    // `exit`; then frames of compiled code keep it, and no thread returns here). The
-    // runtime's address names this runtime: the thread's weak handle keeps the address from being used again.
+    // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in only two cases,
+    // and both clear `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it
+    // until `body` returns), and when the list itself is dropped as the operating-system thread ends (not
+    // inside `body`, which runs on it, unless `body` calls `exit`; then frames of compiled code keep it, and
+    // no thread returns here). The address identifies this runtime: the thread's weak handle keeps the
+    // address from being reused.
     let thread = unsafe { &*LAST.get().1 };
     if !thread.is_on_own_stack() {
         return Err(AttachError::OtherStack);
@@ -169,7 +180,7 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     Ok(body(thread))
 }
 
-/// As [`with_attached`], if it was the runtime of the last call on this thread.
+/// Like [`with_attached`], if it was the runtime of the last call on this thread.
 #[inline(always)]
 pub(super) fn with_last<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R) -> Option<R> {
     let (last, thread) = LAST.get();
@@ -189,7 +200,7 @@ fn become_last(runtime: &Arc<Runtime>) -> Result<(), AttachError> {
     Ok(())
 }
 
-/// The `Thread` of the running operating-system thread, which is made if there is none.
+/// The `Thread` of the running operating-system thread, which is made if necessary.
 pub(super) fn current(runtime: &Arc<Runtime>) -> Result<Arc<Thread>, AttachError> {
     ATTACHED.try_with(|attached| attached.get_or_attach(runtime)).map_err(|_| AttachError::Ending)?
 }
@@ -203,22 +214,25 @@ impl Interrupt {
 
 /// Calls `body` with the `Thread` of the running operating-system thread for the runtime at an address, if it was attached.
 ///
-/// `body` may never return, because C that it calls ends the thread; so it is given nothing that it would have to drop.
+/// `body` may never return, because a C function that it calls ends the thread; so it is passed nothing that
+/// it would have to drop.
 pub(crate) fn with_attached_to<R>(runtime: *const Runtime, body: impl FnOnce(&Thread) -> R) -> Option<R> {
     let (last, thread) = LAST.get();
     if last == runtime {
-        // SAFETY: as in `with_attached`: code of the runtime runs, so it is there, and `LAST` is cleared before its thread leaves the list.
+        // SAFETY: as in `with_attached`: code of the runtime runs, so it exists, and `LAST` is cleared before
+        // its thread leaves the list.
         return Some(body(unsafe { &*thread }));
     }
     let find = |threads: &[Arc<Thread>]| {
         threads.iter().find(|thread| thread.runtime.as_ptr() == runtime).map(Arc::as_ptr)
     };
-    // Threads that are just being attached, and drop the remains of others, have run nothing.
+    // Threads that are being attached, and drop the remains of others, have run no code.
     let attached = ATTACHED.try_with(|attached| find(&attached.threads.try_borrow().ok()?));
     let thread = attached.unwrap_or_else(|_| find(STANDING.get()?))?;
-    // SAFETY: the thread is on one of the two lists. It leaves `ATTACHED` when its runtime is gone, which cannot be while code of the
-    // runtime runs, or when the list is destroyed, on this thread and not before `body` returns, unless `body` is in a call of
-    // `exit`, which leaves what stands in `STANDING`; and `STANDING` keeps its threads for ever.
+    // SAFETY: the thread is on one of the two lists. It leaves `ATTACHED` when its runtime is gone, which is
+    // impossible while code of the runtime runs, or when the list is destroyed, on this thread and not before
+    // `body` returns, unless `body` is in a call of `exit`, which moves threads whose frames still exist to
+    // `STANDING`; and `STANDING` keeps its threads forever.
     Some(body(unsafe { &*thread }))
 }
 

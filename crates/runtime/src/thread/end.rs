@@ -1,17 +1,18 @@
 //! The end of a thread in the middle of compiled code.
 //!
 //! ```text
-//!   exit          compiled code ─► C ─► exit ─► destructors of thread-local values        the frames stand below
+//!   exit          compiled code ─► C ─► exit ─► destructors of thread-local values        the frames still exist below
 //!   pthread_exit  start of the thread ─► destructors of thread-local values               the frames are jumped over
 //! ```
 //!
-//! Both run the destructors of thread-local values while the thread counts as running in the heap. The two are told apart by a
-//! walk over the stack with the system's unwinder: the return address that the last exit from compiled code recorded
-//! (`frames.rs`) is on the stack only if the frames stand. Addresses of frames do not decide it, because the destructors
-//! may run deeper on the stack than the frames lay.
+//! Both run the destructors of thread-local values while the thread counts as running in the heap. A walk
+//! over the stack with the system's unwinder distinguishes the two: the return address recorded by the last
+//! exit from compiled code (`frames.rs`) is on the stack only if the frames still exist. Addresses of frames
+//! do not decide it, because the destructors may run deeper on the stack than the frames were.
 //!
-//! **Invariant.** Frames that are classified as standing do stand, so a collection may read them to the end of the process. Frames that are
-//! classified as abandoned are not read; if they do stand, because C without unwind tables lies between, no thread returns to them.
+//! **Invariant.** Frames classified as standing do exist, so a collection may read them until the end of the
+//! process. Frames classified as abandoned are not read; if they do exist, because of C frames without unwind
+//! tables in between, no thread returns to them.
 //!
 //! Cost: a walk over the stack, once for each thread that ends in compiled code.
 
@@ -24,11 +25,11 @@ use crate::instance::Runtime;
 /// The state of a thread's frames when its thread-local values are destroyed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FramesAtEnd {
-    /// It has none, and is outside of the heap.
+    /// It has none, and is outside the heap.
     None,
-    /// They stay on the stack until the process is gone.
+    /// They stay on the stack until the process ends.
     Standing,
-    /// They are gone, or no thread returns to them.
+    /// They no longer exist, or no thread returns to them.
     Abandoned,
 }
 
@@ -47,14 +48,17 @@ impl Thread {
         }
     }
 
-    /// The thread does not return to its frames, which stand. Its roots stay; collections do not wait for it.
+    /// Called when the thread does not return to its frames, which still exist. Its roots stay; collections
+    /// do not wait for it.
     pub(super) fn stand(&self, runtime: &Runtime) {
         let paused = runtime.heap().pause(&self.mutator);
-        // Never ended. The depth is 0 now, so calls by handlers of `atexit` enter and leave as calls in a blocking region do.
+        // Never ended. The depth is 0 now, so calls by `atexit` handlers enter and leave like calls in a
+        // blocking region.
         let _ = paused;
     }
 
-    /// The thread's frames are gone, and so are the guards in them: it is outside of compiled code and of the heap.
+    /// Called when the thread's frames no longer exist, nor the guards in them: it is outside compiled code
+    /// and the heap.
     pub(super) fn forget_frames(&self, runtime: &Runtime) {
         self.pop_exceptions(0);
         self.carried.stop();
@@ -64,7 +68,7 @@ impl Thread {
         self.held.borrow_mut().clear();
     }
 
-    /// The runtime, for a call by C that may never come back. `None` when it is gone.
+    /// The runtime, for a C call that may never return. `None` if it is gone.
     ///
     /// The thread owns the reference, so a frame that C jumps over leaks nothing.
     pub(crate) fn hold_runtime(&self) -> Option<HeldRuntime<'_>> {
@@ -75,7 +79,7 @@ impl Thread {
     }
 }
 
-/// The runtime of a thread, which stays until this is dropped or its frame is jumped over.
+/// The runtime of a thread, held until this is dropped or its frame is jumped over.
 pub(crate) struct HeldRuntime<'t> {
     thread: &'t Thread,
     runtime: *const Runtime,
@@ -85,8 +89,8 @@ impl std::ops::Deref for HeldRuntime<'_> {
     type Target = Runtime;
 
     fn deref(&self) -> &Runtime {
-        // SAFETY: the thread's list holds the runtime until `self` is dropped; `forget_frames`, which clears the list, runs when the
-        // frame that `self` lies in is gone.
+        // SAFETY: the thread's list holds the runtime until `self` is dropped; `forget_frames`, which clears
+        // the list, runs only when the frame that contains `self` no longer exists.
         unsafe { &*self.runtime }
     }
 }
@@ -98,12 +102,12 @@ impl Drop for HeldRuntime<'_> {
     }
 }
 
-/// Whether some frame of the running thread returns to an address.
+/// Whether any frame of the running thread returns to an address.
 #[cfg(all(unix, not(miri)))]
 fn returns_to(address: usize) -> bool {
-    /// The unwinder continues.
+    /// Makes the unwinder continue.
     const GOES_ON: i32 = 0;
-    /// The unwinder stops: `_URC_NORMAL_STOP`.
+    /// Makes the unwinder stop: `_URC_NORMAL_STOP`.
     const STOPS: i32 = 4;
 
     struct Search {
@@ -123,19 +127,21 @@ fn returns_to(address: usize) -> bool {
     ///
     /// Called by `_Unwind_Backtrace` below.
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> i32 {
-        // SAFETY: the unwinder hands over its context, and the pointer that it was given, which leads to the only reference.
+        // SAFETY: the unwinder passes its context, and the pointer that it was given, which is the only
+        // reference.
         let (ip, search) = unsafe { (_Unwind_GetIP(context), &mut *search.cast::<Search>()) };
         search.found |= ip == search.address;
         if search.found { STOPS } else { GOES_ON }
     }
 
     let mut search = Search { address, found: false };
-    // SAFETY: `visit` takes the pointer for what it is. The walk reads the stack of the running thread, whose frames stand while it does.
+    // SAFETY: `visit` expects this pointer. The walk reads the stack of the running thread, whose frames
+    // exist meanwhile.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
     search.found
 }
 
-/// Unknown here.
+/// Not supported here.
 #[cfg(not(all(unix, not(miri))))]
 fn returns_to(_: usize) -> bool {
     false

@@ -1,12 +1,12 @@
-//! Fuel of a thread: the units that compiled code may still take (`brolga_ir::fuel`).
+//! Fuel of a thread: the units that compiled code may still spend (`brolga_ir::fuel`).
 //!
 //! ```text
 //!   left = fuel, a word that compiled code counts down  +  reserve
 //!   fuel < 0 ──► brolga_refuel ── reserve pays ──► continues
-//!                             └── there is none ──► the limited call ends
+//!                             └── it is empty ──► the limited call ends
 //! ```
 //!
-//! Without a limit the reserve is infinite. Only the thread itself uses the words.
+//! Without a limit the reserve is infinite. Only the thread itself accesses the words.
 
 use brolga_ir::heap_abi::THREAD_FUEL;
 
@@ -16,24 +16,25 @@ use crate::watch::{EndFrame, Ended};
 
 const _: () = assert!(std::mem::offset_of!(Thread, fuel) == THREAD_FUEL as usize);
 
-/// Fuel without end.
+/// Unlimited fuel.
 const ENDLESS: u64 = u64::MAX;
 
 impl Thread {
-    /// The units that are left; `None` without a limit.
+    /// The remaining units; `None` without a limit.
     pub(crate) fn fuel_left(&self) -> Option<u64> {
         let at_hand = u64::try_from(self.fuel.get()).unwrap_or(0);
         (self.reserve.get() != ENDLESS).then(|| self.reserve.get().saturating_add(at_hand))
     }
 
-    /// So much is left from now on; without a limit if there is no number.
+    /// Sets the remaining units; `None` for no limit.
     pub(crate) fn set_fuel(&self, left: Option<u64>) {
         let at_hand = left.map_or(i32::MAX, |left| i32::try_from(left).unwrap_or(i32::MAX));
         self.reserve.set(left.map_or(ENDLESS, |left| left - u64::from(at_hand.unsigned_abs())));
         self.fuel.set(at_hand);
     }
 
-    /// The word is below zero: pays from the reserve. `false`: there is not as much, and the call has ended.
+    /// Called when the word is below zero: pays from the reserve. `false`: the reserve is too small, and the
+    /// call has ended.
     pub(crate) fn refuel(&self) -> bool {
         let owed = u64::from(self.fuel.get().min(0).unsigned_abs());
         match self.reserve.get() {

@@ -1,23 +1,26 @@
-//! The outermost entry of a thread: into the heap, into compiled code, and into the newest world, at once.
+//! The outermost entry of a thread: into the heap, into compiled code, and into the newest world, in one
+//! step.
 //!
-//! Entries nest, so each restores what it found: [`Thread::enter_heap`], [`Thread::enter`] and [`Thread::enter_world`] are guards that remember it. Most calls
-//! from Rust begin on a thread *at rest*, which is in none of the three. Then there is nothing to remember: leaving the entry stores constants.
+//! Entries nest, so each restores the previous state: [`Thread::enter_heap`], [`Thread::enter`] and
+//! [`Thread::enter_world`] are guards that save it. Most calls from Rust begin on a thread *at rest*, which
+//! is in none of the three. Then there is nothing to save: leaving the entry stores constants.
 //!
 //! ```text
-//!   at rest: no handler, outside of the heap and of all worlds, no exception       else: the three guards
+//!   at rest: no handler, outside the heap and all worlds, no exception       else: the three guards
 //!      │ enter_with_methods, enter_without_methods
 //!      ▼
 //!   in the heap ── pinned ── in the newest world ──► compiled code ──► leave                  it has returned
 //!                                                                └──► leave_with_exception    it has thrown
 //! ```
 //!
-//! **Invariants.** Without a handler nothing waits for C (`carried.rs`), no region is left by `brolga_gc_leave`, and no scope is in use outside of
-//! the heap. Compiled code that returns has unlinked its frames; code that throws has not, so only the second exit looks for
-//! linked frames. A program may leave the heap and return: both exits enter it again. Only the call runs between entering and leaving, and nothing
-//! unwinds out of it, so there is no guard.
+//! **Invariants.** Without a handler no exception is pending for C (`carried.rs`), no region is left by
+//! `brolga_gc_leave`, and no scope is in use outside the heap. Compiled code that returns has unlinked its
+//! frames; code that throws has not, so only the second exit checks for linked frames. A program may leave
+//! the heap and return: both exits enter it again. Only the call runs between entering and leaving, and
+//! nothing unwinds out of it, so there is no guard.
 //!
-//! Between the first test and compiled code nothing is called: the guards do the work that needs a call, such as waiting for a collection. So few registers
-//! have to be saved.
+//! Nothing is called between the first test and compiled code: the guards handle the cases that need a call,
+//! such as waiting for a collection. So few registers have to be saved.
 //!
 //! Cost: about thirty loads and stores, all in cache lines of the thread except the newest world. The guards take three times as long.
 
@@ -31,7 +34,8 @@ use crate::instance::Runtime;
 use crate::objects::MethodTable;
 use crate::retired::free;
 
-/// A thread that was at rest and may run compiled code now, until [`Outermost::leave`] or [`Outermost::leave_with_exception`].
+/// A thread that was at rest and may now run compiled code, until [`Outermost::leave`] or
+/// [`Outermost::leave_with_exception`].
 #[must_use = "the thread leaves by `leave` or `leave_with_exception`"]
 pub struct Outermost<'t> {
     thread: &'t Thread,
@@ -42,7 +46,7 @@ pub struct Outermost<'t> {
     is_in_world: bool,
 }
 
-/// Calls `body` with the running thread, if it has run code of this runtime last.
+/// Calls `body` with the running thread, if the code it last ran belongs to this runtime.
 #[inline(always)]
 pub fn with_entrant<R>(runtime: &Arc<Runtime>, body: impl FnOnce(Entrant<'_>) -> R) -> Option<R> {
     with_last(runtime, |thread| body(Entrant { thread, runtime }))
@@ -56,7 +60,8 @@ pub struct Entrant<'t> {
 }
 
 impl<'t> Entrant<'t> {
-    /// Enters everything that compiled code needs, if the thread is at rest and has used these methods last, and no collection waits; otherwise nothing is entered.
+    /// Enters everything that compiled code needs, if the thread is at rest and last used these methods, and
+    /// no collection is pending; otherwise nothing is entered.
     #[inline(always)]
     pub fn enter_with_methods(self, methods: &MethodTable) -> Option<Outermost<'t>> {
         let Entrant { thread, runtime } = self;
@@ -70,7 +75,8 @@ impl<'t> Entrant<'t> {
         Some(Outermost { thread, heap, is_in_heap: true, is_in_world: true })
     }
 
-    /// As [`Entrant::enter_with_methods`], for code without objects, which makes no dynamic calls and is in no world. A thread that collections know enters the heap.
+    /// Like [`Entrant::enter_with_methods`], for code without objects, which makes no dynamic calls and is in
+    /// no world. A thread registered with collections enters the heap.
     #[inline(always)]
     pub fn enter_without_methods(self) -> Option<Outermost<'t>> {
         let Entrant { thread, runtime } = self;
@@ -85,7 +91,7 @@ impl<'t> Entrant<'t> {
 }
 
 impl Thread {
-    /// Whether the thread is at rest, but for the world that it may be in.
+    /// Whether the thread is at rest, except that it may be in a world.
     #[inline(always)]
     fn is_at_rest(&self) -> bool {
         let mutator = &self.mutator;
@@ -119,13 +125,13 @@ impl<'t> Outermost<'t> {
         self.thread
     }
 
-    /// Whether an exception that a callback left is pending though compiled code has returned.
+    /// Whether an exception left by a callback is pending although compiled code has returned.
     #[inline(always)]
     pub fn carries(&self) -> bool {
         self.thread.carried.is_waiting()
     }
 
-    /// Compiled code has returned.
+    /// Leaves after compiled code has returned.
     #[inline(always)]
     pub fn leave(self) {
         let Outermost { thread, heap, is_in_heap, is_in_world } = self;
@@ -138,7 +144,7 @@ impl<'t> Outermost<'t> {
             free_awaited(thread);
         }
         if is_in_heap {
-            // The code has left the heap, and returned without coming back.
+            // The code has left the heap, and returned without entering it again.
             if mutator.depth.get() != 1 {
                 thread.come_back(heap, 0);
             }
@@ -147,11 +153,11 @@ impl<'t> Outermost<'t> {
         }
     }
 
-    /// An exception has left compiled code, or is pending: the exception, taken off.
+    /// Leaves after an exception has left compiled code, or is pending: pops and returns it.
     #[inline(always)]
     pub fn leave_with_exception(self) -> Exception {
         let Outermost { thread, heap, is_in_heap, is_in_world } = self;
-        // In registers, so that a call that returns has nothing in memory.
+        // In registers, so that a call that returns keeps nothing in memory.
         leave_thrown(thread, heap, is_in_heap, is_in_world)
     }
 }
@@ -159,7 +165,7 @@ impl<'t> Outermost<'t> {
 #[cold]
 #[inline(never)]
 fn leave_thrown(thread: &Thread, heap: &Heap, is_in_heap: bool, is_in_world: bool) -> Exception {
-    /// Leaves also if taking the exception panics.
+    /// Leaves even if taking the exception panics.
     struct Leaving<'t>(Option<Outermost<'t>>);
     impl Drop for Leaving<'_> {
         fn drop(&mut self) {

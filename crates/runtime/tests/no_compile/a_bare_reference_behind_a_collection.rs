@@ -1,4 +1,4 @@
-//! A collection frees what nothing roots.
+//! A collection frees unrooted objects.
 
 use brolga_runtime::{Runtime, RuntimeOptions};
 

@@ -1,4 +1,4 @@
-//! An allocation may collect, so a reference that nothing roots ends before it.
+//! An allocation may collect, so an unrooted reference ends before it.
 
 use brolga_runtime::{Runtime, RuntimeOptions};
 

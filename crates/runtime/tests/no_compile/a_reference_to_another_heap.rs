@@ -1,4 +1,4 @@
-//! Each heap knows its own objects only.
+//! A heap accepts only its own objects.
 
 use brolga_runtime::{Runtime, RuntimeOptions};
 

@@ -1,4 +1,4 @@
-//! The slot of a root is given back at the end of its frame.
+//! The slot of a root is freed at the end of its frame.
 
 use brolga_runtime::{Runtime, RuntimeOptions};
 

@@ -1,4 +1,4 @@
-//! Outside of a scope collections do not wait for the thread.
+//! Outside a scope collections do not wait for the thread.
 
 use brolga_runtime::{Runtime, RuntimeOptions};
 

@@ -1,4 +1,4 @@
-//! While a scope is lent to blocking work, its objects may go.
+//! While a scope is lent to blocking work, its objects may be freed.
 
 use brolga_runtime::{Runtime, RuntimeOptions};
 

@@ -1,4 +1,4 @@
-//! Types and a source of numbers for tests of the heap.
+//! Types and a number generator for tests of the heap.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use brolga_ir::types::{DeclKind, FieldDecl, Type};
 use brolga_runtime::heap::{HeapOptions, TypeRef};
 use brolga_runtime::{Runtime, RuntimeOptions};
 
-/// A runtime with such a heap.
+/// A runtime with these heap options.
 pub(crate) fn runtime(heap: HeapOptions) -> Arc<Runtime> {
     Runtime::new(RuntimeOptions { heap, ..RuntimeOptions::default() })
 }
@@ -28,14 +28,14 @@ pub(crate) fn node(runtime: &Runtime) -> TypeRef {
     runtime.heap().describe(&cx, ty).expect("a concrete type")
 }
 
-/// The type of vectors of an element type.
+/// The vector type with this element type.
 pub(crate) fn vector(runtime: &Runtime, element: Type) -> TypeRef {
     let cx = Context::new();
     let ty = cx.types.vector(element).expect("a type");
     runtime.heap().describe(&cx, ty).expect("a concrete type")
 }
 
-/// Numbers that are the same in every run.
+/// A deterministic sequence of numbers.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {

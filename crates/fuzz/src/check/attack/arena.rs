@@ -1,4 +1,4 @@
-//! The engines that attacks are run by.
+//! The engines that run attacks.
 
 use std::sync::Arc;
 
@@ -10,15 +10,16 @@ use brolga_runtime::{Output, Runtime};
 
 use super::HEAP;
 
-/// One input of this many is run with a collection at every safepoint.
+/// One input in this many is run with a collection at every safepoint.
 const STRESSED: u64 = 16;
-/// Objects and frames that a collection under stress looks at before collections are rarer.
+/// The number of objects and frames that collections under stress visit before they become less frequent.
 const STRESS_WORK: u32 = 256;
 
 /// An engine and its name in reports.
 pub(super) type Named = (String, Engine);
 
-/// Engines with closed doors, on heaps with canaries: one for each level and kind of roots, with and without collections at safepoints.
+/// Engines with closed doors, on heaps with canaries: one for each level and kind of roots, with and without
+/// collections at safepoints.
 pub struct Arena {
     usual: Ring,
     stressed: Ring,
@@ -34,15 +35,15 @@ impl Arena {
     /// The engines of this process.
     ///
     /// # Errors
-    /// There is no code generator for the processor, or no memory for code.
+    /// The processor has no code generator, or there is no memory for code.
     pub fn new() -> Result<Arena, Error> {
         Ok(Arena { usual: Ring::new(Stress::Off)?, stressed: Ring::new(Stress::Paced(STRESS_WORK))? })
     }
 
-    /// The two engines of a seed.
+    /// The two engines for a seed.
     pub(super) fn of(&self, seed: u64) -> (&Arc<Runtime>, [&Named; 2]) {
         let Ring { runtime, engines } = if seed % STRESSED == 3 { &self.stressed } else { &self.usual };
-        // O0 and O2 as a rule, O1 and O3 at times; the kinds of roots change places.
+        // Mostly O0 and O2, sometimes O1 and O3; the kinds of roots alternate.
         let [low, high] = if seed % 8 == 5 { [1, 3] } else { [0, 2] };
         let kind = (seed / 2 % 2) as usize;
         (runtime, [&engines[2 * low + kind], &engines[2 * high + 1 - kind]])
@@ -62,7 +63,7 @@ impl Ring {
                 canaries: true,
                 ..Default::default()
             };
-            // As the interpreter, whatever the machine.
+            // Like the interpreter, on every machine.
             let options = Options::new().cpu_features(CpuFeatures::default());
             options.opt_level(level).roots(roots).heap(heap).output(Output::Capture)
         };

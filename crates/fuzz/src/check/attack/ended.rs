@@ -1,4 +1,4 @@
-//! How calls ended, as text, and what of it is compared.
+//! The end of a call as text, and the part of it that is compared.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ pub(super) enum Ended {
     Value(String),
     /// With an exception.
     Thrown(String),
-    /// It could not continue, or what it gave has no text.
+    /// It could not continue, or its value has no text.
     Undecided(String),
-    /// Compiled code does not do it, as docs/ir.md says.
+    /// Compiled code does not support it, as docs/ir.md states.
     LeftOut,
-    /// Not in time.
+    /// The deadline was exceeded.
     Late,
 }
 
 impl Ended {
-    /// Whether another engine has to end in the same way.
+    /// Whether another engine has to end the same way.
     pub(super) fn is_decided(&self) -> bool {
         matches!(self, Ended::Value(_) | Ended::Thrown(_))
     }
 
-    /// The same, or what native code does not do.
+    /// The same, or `LeftOut` if native code does not support the operation.
     pub(super) fn or_left_out(self) -> Ended {
         match &self {
             Ended::Value(text) | Ended::Thrown(text) if LEFT_OUT.iter().any(|part| text.contains(part)) => {
@@ -55,7 +55,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// The end of a call, and what was printed before it.
+/// The end of a call, and the output printed before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Ending {
     pub(super) how: Ended,
@@ -73,7 +73,7 @@ impl Ending {
         self.how.agrees(&other.how) && (self.printed == other.printed || text(self) == text(other))
     }
 
-    /// The texts of both without most of what they have in common.
+    /// The texts of both, without most of their common part.
     pub(super) fn different(&self, other: &Ending) -> [String; 2] {
         const AROUND: usize = 120;
         let [one, other] = [self, other].map(|ending| comparable(&ending.to_string()));
@@ -96,14 +96,15 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What the run time says of operations that native code does not do.
+/// The run time's messages for operations that native code does not support.
 const LEFT_OUT: [&str; 3] = [
     "by a name that is known at run time only",
     "as a function that is known at run time only",
     "CompileError",
 ];
 
-/// A text without addresses, and without the messages of `ErrorException`s: what is said of operands that no operation takes is not compared.
+/// A text without addresses, and without the messages of `ErrorException`s: messages about unsuitable
+/// operands are not compared.
 fn comparable(text: &str) -> String {
     let mut text = without_messages(text);
     let mut from = 0;
@@ -121,7 +122,7 @@ fn without_messages(text: &str) -> String {
     while let Some(at) = left.find(NAME) {
         let (before, rest) = left.split_at(at + NAME.len());
         kept.push_str(before);
-        // Inside of a string, the quotes are escaped once or more.
+        // Inside a string, the quotes are escaped one or more times.
         let quote = rest.find('"').filter(|&at| rest[..at].bytes().all(|byte| byte == b'\\'));
         let end = quote.and_then(|quote| {
             let close = format!("{})", &rest[..=quote]);

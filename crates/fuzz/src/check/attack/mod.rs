@@ -1,13 +1,14 @@
-//! Attacks in the process: the interpreter and native code agree, and the heap is whole.
+//! Attacks in the process: the interpreter and native code agree, and the heap stays intact.
 //!
 //! ```text
-//! parts ── read, verify, doors ──► those that are programs, in one unit for each of two engines
+//! parts ── read, verify, doors ──► the accepted parts, in one unit for each of two engines
 //!          each call: interpreter (checks turned on) ── text of the value or of the exception ── the same natively
-//!          each part: a full collection, which checks references, canaries, and that nothing is left
+//!          each part: a full collection, which checks references, canaries, and that no object remains
 //! ```
 //!
-//! A part that is refused, or has no native form, is left out. A call that the interpreter does not decide (it stops with an error, or takes too many steps) is made all the
-//! same: it has to end in time and leave the heap whole.
+//! A part that is refused, or has no native form, is omitted. A call whose result the interpreter cannot
+//! determine (it stops with an error, or takes too many steps) is made nevertheless: it has to end in time
+//! and leave the heap intact.
 
 mod arena;
 mod ended;
@@ -34,35 +35,36 @@ pub use arena::Arena;
 use arena::Named;
 use ended::{Ended, Ending};
 
-/// The time of a call.
+/// The time limit of a call.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// Bytes of objects.
+/// The maximum bytes of objects.
 const HEAP: usize = 32 << 20;
-/// Statements of a call in the interpreter.
+/// The maximum number of statements of a call in the interpreter.
 const STEPS: u64 = 200_000;
-/// Where the interpreter's memory begins: it is run again elsewhere where engines disagree, so that a result that a program has made of an address is not compared.
+/// The start of the interpreter's memory. If engines disagree, the call is interpreted again in memory
+/// elsewhere, so that results derived from addresses are not compared.
 const FIRST: u64 = 1 << 16;
 const ELSEWHERE: u64 = 0x7fa3_5b61_c4d0;
 
-/// How the programs of an input ended.
+/// The outcomes of an input's programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Attacked {
     /// Programs that were run.
     pub programs: usize,
-    /// Programs that are refused: as text, because of doors, or because they have no native form.
+    /// Programs that were refused: as text, because of doors, or because they have no native form.
     pub refused: usize,
-    /// Calls on which both agreed, in one engine each.
+    /// Calls on which the interpreter and an engine agreed, counted per engine.
     pub agreed: usize,
-    /// How many of them returned.
+    /// The number of them that returned.
     pub returned: usize,
-    /// Calls that the interpreter does not decide.
+    /// Calls whose result the interpreter cannot determine.
     pub undecided: usize,
 }
 
 /// Runs the programs of an input, or one of them.
 ///
 /// # Errors
-/// A program for which something does not hold, alone.
+/// The program that violates a check, on its own.
 pub fn check_attack(
     seed: u64,
     input: &Input,
@@ -97,14 +99,14 @@ pub fn check_attack(
 /// The code of an input in an engine.
 struct Run<'a> {
     program: &'a Program,
-    /// The engine in reports.
+    /// The engine's name in reports.
     name: &'a str,
     unit: &'a Unit,
     runtime: &'a Arc<Runtime>,
 }
 
 impl Run<'_> {
-    /// Makes a call, which has to end as expected.
+    /// Makes a call and compares its end with the expected one.
     fn compare(
         &self,
         text: &str,
@@ -117,7 +119,8 @@ impl Run<'_> {
         let is_decided = expected.how.is_decided() && got.how.is_decided();
         let differs =
             || !expected.agrees(&got) && interpreted(self.program, call, ELSEWHERE).agrees(expected);
-        // A program that the interpreter does not decide may have no end: then the deadline is the right one.
+        // A program whose result the interpreter cannot determine may not terminate: then reaching the
+        // deadline is correct.
         let is_late = got.how == Ended::Late && expected.how.is_decided();
         if is_late || is_decided && differs() {
             let [one, other] = expected.different(&got);
@@ -137,14 +140,14 @@ impl Run<'_> {
     }
 }
 
-/// The parts of an input that are programs.
+/// The accepted parts of an input.
 struct Batch {
     parts: Vec<usize>,
     program: Program,
 }
 
 impl Batch {
-    /// How each call has to end.
+    /// The expected end of each call.
     fn expected(&self, input: &Input) -> Vec<Ending> {
         let parts = self.parts.iter().map(|&part| &input.parts[part]);
         let compared = parts.flat_map(|part| part.calls.iter().map(|_| part.is_compared));
@@ -156,7 +159,7 @@ impl Batch {
     }
 }
 
-/// Reads the parts, without those that are refused.
+/// Reads the parts, omitting those that are refused.
 fn read(input: &Input, parts: &[usize]) -> Result<Option<Batch>, Trouble> {
     let mut parts = parts.to_vec();
     loop {
@@ -174,7 +177,7 @@ fn read(input: &Input, parts: &[usize]) -> Result<Option<Batch>, Trouble> {
         let Error::Broken(broken) = &error else { return Err(Trouble::Unreadable(error.to_string())) };
         let errors = broken.findings.iter().filter(|finding| finding.severity == Severity::Error);
         let lines = errors.map(|finding| broken.source.position(finding.at.start).line as usize);
-        // The last part that begins before the line.
+        // The last part that begins at or before the line.
         let refused: BTreeSet<usize> =
             lines.filter_map(|line| starts.partition_point(|&start| start <= line).checked_sub(1)).collect();
         if refused.is_empty() {
@@ -188,7 +191,7 @@ fn read(input: &Input, parts: &[usize]) -> Result<Option<Batch>, Trouble> {
     }
 }
 
-/// The parts that are programs with a native form, and their code in each engine.
+/// The accepted parts with a native form, and their code in each engine.
 fn made(input: &Input, parts: &[usize], engines: [&Named; 2]) -> Result<Option<(Batch, Vec<Unit>)>, Trouble> {
     let mut parts = parts.to_vec();
     'parts: loop {
@@ -200,7 +203,8 @@ fn made(input: &Input, parts: &[usize], engines: [&Named; 2]) -> Result<Option<(
             match engine.compile_only(&batch.program, called.iter().copied()) {
                 Ok(unit) => units.push(unit),
                 Err(error) => {
-                    // A dynamic call reaches every function, so one without a native form is in the way of the others.
+                    // A dynamic call reaches every function, so a function without a native form prevents the
+                    // others from being compiled.
                     let Error::NotNative(reasons) = &error else {
                         return Err(Trouble::Refused { engine: name.clone(), why: error.to_string() });
                     };
@@ -225,7 +229,7 @@ fn callee(program: &Program, call: &Call) -> Option<FuncId> {
     module.methods(function).first().copied()
 }
 
-/// What interpreted code prints.
+/// The output of interpreted code.
 #[derive(Clone, Default)]
 struct Printed(Rc<RefCell<Vec<u8>>>);
 
@@ -235,9 +239,9 @@ impl interp::Output for Printed {
     }
 }
 
-/// How a call ends in the interpreter whose memory begins at an address.
+/// The end of a call in an interpreter whose memory begins at `first`.
 fn interpreted(program: &Program, call: &Call, first: u64) -> Ending {
-    // Bounds are checked whatever the program says, as in engines.
+    // Bounds are always checked, as in engines.
     let options = interp::Options {
         checked: true,
         max_steps: STEPS,
@@ -277,7 +281,8 @@ fn native(program: &Program, unit: &Unit, id: FuncId, call: &Call, runtime: &Arc
     Ending { how: how.or_left_out(), printed: runtime.sink().take_captured() }
 }
 
-/// How a call of compiled code ends; an error says why it could not be made, or its value not be taken out.
+/// The end of a call of compiled code; an error tells why the call could not be made, or its value not be
+/// converted.
 fn called(
     interp: &mut Interp<'_>,
     unit: &Unit,

@@ -1,4 +1,4 @@
-//! Conversions in both directions, for every width that Rust has and some that it has not.
+//! Conversions in both directions, for every integer width that Rust has and some that it does not.
 
 use super::half::{half, nearest_half};
 use super::*;
@@ -50,7 +50,7 @@ macro_rules! conversions_against_rust {
             let mut sequence = Sequence(5);
             let mut integers = vec![0, 1, -1, <$signed>::MAX, <$signed>::MIN];
             for power in 0..N - 1 {
-                // Powers of two, their neighbours, and what lies at or near a tie of the narrower formats.
+                // Powers of two, their neighbours, and values at or near a tie of the narrower formats.
                 let value = 1i128 << power;
                 let near =
                     [value, value - 1, value + 1, !value, value + (value >> 24), value + (value >> 53)];

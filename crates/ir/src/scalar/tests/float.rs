@@ -133,7 +133,7 @@ fn nan_bits() {
 fn doubles_round_to_single_as_rust_does() {
     let mut sequence = Sequence(3);
     for step in 0..20_000 {
-        // Half of the samples lie close to a tie, on either side of it or on it.
+        // Half of the samples are close to a tie, on either side or on it.
         let wide = if step % 2 == 0 {
             f64::from_bits(sequence.next())
         } else {

@@ -13,7 +13,7 @@ fn half_units(bits: u16) -> Option<i128> {
     Some(if bits >> 15 == 1 { -magnitude } else { magnitude })
 }
 
-/// The `Float16` nearest to a multiple of 2^-48, found among all of them. The sign of zero is that of `zero`.
+/// The `Float16` nearest to a multiple of 2^-48, found among all of them. A zero has the sign of `zero`.
 pub(super) fn nearest_half(exact: i128, zero: u16) -> u16 {
     let sign = if exact < 0 || (exact == 0 && zero >> 15 == 1) { 0x8000 } else { 0 };
     let magnitude = exact.abs();
@@ -91,7 +91,7 @@ fn every_half_through_the_unary_operations() {
         match half_units(bits) {
             Some(units) if units < 0 => assert_eq!(root, half(0x7e00)),
             Some(0) => assert_eq!(root, half(bits)),
-            // The root lies between the midpoints to its neighbours: compare squares, in units of 2^-25.
+            // The root is between the midpoints to its neighbours: compare squares, in units of 2^-25.
             Some(units) => {
                 let root = root.bits() as u16;
                 let neighbour = |bits: u16| half_units(bits).unwrap_or(0);

@@ -95,7 +95,7 @@ fn edges_of_other_widths() {
     }
 }
 
-/// The operations that Rust has for a type of its own, on all pairs of edges.
+/// The operations that Rust implements on its own integer types, on all pairs of edge values.
 macro_rules! against_rust {
     ($test:ident, $signed:ty, $unsigned:ty) => {
         #[test]

@@ -1,4 +1,4 @@
-//! The reference semantics against arithmetic of another kind.
+//! The reference semantics against independent arithmetic.
 //!
 //! | file | subject | oracle |
 //! |---|---|---|
@@ -92,7 +92,7 @@ fn misuse_says_what_is_wrong() {
     );
     assert_eq!(
         fails(Intrinsic::AddInt, int(64), &[byte, byte]),
-        "`add_int` of these operands cannot give Int64"
+        "`add_int` of these operands cannot result in Int64"
     );
     assert_eq!(
         fails(Intrinsic::AddFloat, int(8), &[byte, byte]),
@@ -104,7 +104,7 @@ fn misuse_says_what_is_wrong() {
     );
     assert_eq!(
         fails(Intrinsic::TruncInt, int(64), &[byte]),
-        "`trunc_int` of these operands cannot give Int64"
+        "`trunc_int` of these operands cannot result in Int64"
     );
     let odd = Scalar::int(12, 1);
     assert_eq!(

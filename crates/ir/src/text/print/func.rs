@@ -4,14 +4,15 @@
 //! function fib(n::Int64)::Int64
 //! 1 ─ %1 = intrinsic Base.slt_int(n, 2)::Bool     a block's first row: its number, ─ or ┄
 //! └──      goto #3 if not %1                      its last row
-//! 2 ─      return n                               ┄ where more than one edge leads in
+//! 2 ─      return n                               ┄ if it has more than one incoming edge
 //! …
 //! end
 //! ```
 //!
-//! Every row counts; a number is shown where another row uses it. The width of the number's column is that of the
-//! greatest number in use, that of the guard comes from the number of blocks, both as in Julia. Functions that passes
-//! left in a broken state are shown as well: a row that stands nowhere is `%0`, a block without rows is `(empty)`.
+//! Every row counts; a number is shown if another row uses it. The number column is as wide as the greatest
+//! number in use, the width of the guard follows from the number of blocks, both as in Julia.
+//! Functions that passes left in a broken state are also shown: an unplaced row is `%0`, a block without rows
+//! is `(empty)`.
 
 use std::fmt::{self, Display, Write};
 
@@ -26,7 +27,7 @@ use crate::op::{Level, Op};
 use crate::signature::StaticsText;
 use crate::types::{Type, TypeKind};
 
-/// A function with what its text needs to know; `Display` is the text.
+/// A function with the data that its text needs; `Display` is the text.
 pub struct FuncText<'a> {
     pub(super) cx: &'a Context,
     pub(super) func: &'a Func,
@@ -34,13 +35,12 @@ pub struct FuncText<'a> {
     blocks: SecondaryMap<Block, u32>,
     rows: SecondaryMap<Inst, u32>,
     used: SecondaryMap<Inst, bool>,
-    /// Edges into a block, where a handler counts for two.
+    /// Edges into a block; a handler edge counts twice.
     edges: SecondaryMap<Block, u32>,
-    /// The names of the arguments that their names stand for.
+    /// For each argument, the name that refers to it.
     names: Vec<Option<&'a str>>,
 }
 
-/// The text of a function.
 pub fn show_func<'a>(cx: &'a Context, func: &'a Func) -> FuncText<'a> {
     FuncText::new(cx, func)
 }
@@ -78,7 +78,7 @@ impl<'a> FuncText<'a> {
             .iter()
             .map(|p| p.name.map(|n| cx.names.text(n)).filter(|n| !is_slot_name(n)))
             .collect();
-        // Of two arguments with one name the text means the last.
+        // If two arguments have one name, the text means the last.
         text.names =
             (0..names.len()).map(|n| names[n].filter(|name| !names[n + 1..].contains(&Some(name)))).collect();
         text
@@ -96,7 +96,7 @@ impl<'a> FuncText<'a> {
         self.names.contains(&Some(text))
     }
 
-    /// An argument where it is used.
+    /// An argument as an operand.
     pub(super) fn argument(&self, w: &mut dyn Write, number: u32) -> fmt::Result {
         match self.names.get(number as usize).copied().flatten() {
             Some(name) => name_text(w, name),
@@ -223,7 +223,7 @@ impl Display for FuncText<'_> {
     }
 }
 
-/// `_2` and its like mean arguments by their number.
+/// `_2` and similar names refer to arguments by number.
 fn is_slot_name(name: &str) -> bool {
     name.strip_prefix('_').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }

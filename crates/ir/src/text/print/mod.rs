@@ -1,4 +1,4 @@
-//! The one normal form of the text: printing, reading and printing again gives the same text.
+//! The one normal form of the text: printing, reading and printing again results in the same text.
 //!
 //! | file | what it writes |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | `op` | a statement |
 //! | `value` | constants and names |
 //!
-//! This file puts them together: declarations of the types that are no builtins, globals, tests, functions. Types
-//! come in the order of their declaration, all else in the order of the module.
+//! This file combines them: declarations of non-builtin types, globals, tests, functions. Types come in
+//! declaration order, all else in the order of the module.
 
 mod func;
 mod op;
@@ -34,7 +34,6 @@ pub struct ModuleText<'a> {
     decls: BTreeSet<Decl>,
 }
 
-/// The text of a module.
 pub fn show_module(module: &Module) -> ModuleText<'_> {
     let mut used =
         UsedTypes { cx: &module.cx, seen: BTreeSet::new(), decls: BTreeSet::new(), work: Vec::new() };

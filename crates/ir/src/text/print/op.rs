@@ -1,8 +1,8 @@
 //! Prints statements in the text form: the inverse of `resolve`.
 //!
-//! Call labels (`invoke`, `dynamic`, `builtin`, `intrinsic`) are those of Julia 1.12. Operands inside `$(Expr(…))` are
-//! quoted: `:(%5)`, `:(x)`, `:(:name)`. A literal is printed without its type only if `resolve` infers that type from the
-//! operation and the other operands.
+//! Call labels (`invoke`, `dynamic`, `builtin`, `intrinsic`) follow Julia 1.12. Operands inside `$(Expr(…))`
+//! are quoted: `:(%5)`, `:(x)`, `:(:name)`. A literal is printed without its type only if `resolve` infers
+//! that type from the operation and the other operands.
 
 use std::fmt::{self, Write};
 
@@ -260,14 +260,14 @@ impl FuncText<'_> {
         if let (Op::Phi, true, Some(result)) = (self.func.op(inst), self.is_high(), self.func.result(inst)) {
             let widths = signed_members(&self.cx.types, self.func.ty(result));
             if widths.len() > 1 {
-                // Any other width makes the text say the type.
+                // Any other width requires the text to state the type.
                 let other = widths.into_iter().find(|ty| *ty != self.func.ty(value));
                 return self.value(w, value, other);
             }
         }
         let wanted = match self.wanted_of_plain(inst, index) {
             wanted if self.says_type(value, wanted) => wanted,
-            // Plain operands that are printed with their types also determine the types of others.
+            // Plain operands printed with their types also determine the types of others.
             _ => self.wanted(inst, index, |other| {
                 let arg = self.func.args(inst)[other];
                 !self.is_plain(arg) || self.says_type(arg, self.wanted_of_plain(inst, other))
@@ -295,7 +295,8 @@ impl FuncText<'_> {
     fn wanted(&self, inst: Inst, index: usize, says_type: impl Fn(usize) -> bool) -> Option<Type> {
         let op = self.func.op(inst);
         if op == Op::Builtin(Builtin::Setglobal) && index == 2 {
-            // `resolve` takes the type of the global, which may be declared elsewhere, so the type is always printed.
+            // `resolve` uses the type of the global, which may be declared elsewhere, so the type is always
+            // printed.
             return Some(Type::BOTTOM);
         }
         let args = self.func.args(inst);
@@ -314,7 +315,7 @@ impl FuncText<'_> {
         site.wanted(index)
     }
 
-    /// Prints a value. A plain constant is printed without its type if that is `wanted`.
+    /// Prints a value. A plain constant of type `wanted` is printed without its type.
     pub(super) fn value(&self, w: &mut dyn Write, value: Value, wanted: Option<Type>) -> fmt::Result {
         match self.func.value_def(value) {
             ValueDef::Param(number) => self.argument(w, number),
@@ -325,7 +326,8 @@ impl FuncText<'_> {
             ValueDef::Const(_) => match self.func.as_const(value) {
                 Some(Const::Type { of: ty, .. }) => {
                     let text = self.cx.types.display(*ty).to_string();
-                    // Quoted if it would be read as an argument of that name, or, for `typeof(f)`, as a call.
+                    // Quoted if it would be read as an argument with that name, or, for `typeof(f)`, as a
+                    // call.
                     let call = matches!(self.cx.types.kind(*ty), TypeKind::Function(_));
                     let quoted = call || self.is_argument_name(&text);
                     if quoted { write!(w, "$(QuoteNode({text}))") } else { w.write_str(&text) }
@@ -347,7 +349,7 @@ impl FuncText<'_> {
         let result = self.func.result(inst).map(|v| self.func.ty(v));
         let is_function = |ty: Type| matches!(self.cx.types.kind(ty), TypeKind::Function(_));
         match value.and_then(|v| self.func.as_const(v)) {
-            // A row that consists of a name is read as a global variable unless its type is that of the function.
+            // A row that consists of a name is read as a global variable unless its type is the function's.
             Some(&Const::Singleton(ty)) if is_function(ty) && result != Some(ty) => {
                 w.write_str("$(QuoteNode(")?;
                 self.operands(w, inst)?;
@@ -370,7 +372,7 @@ impl FuncText<'_> {
         self.list(w, "", inst)
     }
 
-    /// `cglobal(:name, T)`, of an address of `T`s.
+    /// `cglobal(:name, T)`, for an address of `T`s.
     fn c_global(&self, w: &mut dyn Write, name: Name, inst: Inst) -> fmt::Result {
         w.write_str(if self.is_high() { "intrinsic Base.cglobal(" } else { "cglobal(" })?;
         write!(w, "{}", Shown::Symbol(self.cx.names.text(name)))?;
@@ -425,7 +427,7 @@ impl FuncText<'_> {
             Some(Const::Singleton(ty)) => match self.cx.types.kind(*ty) {
                 TypeKind::Function(name) => {
                     let text = self.cx.names.text(name.name);
-                    // A bare name of an intrinsic or builtin would be read as a call of that.
+                    // A bare name of an intrinsic or builtin would be read as a call to it.
                     let is_operation =
                         Intrinsic::from_name(text).is_some() || Builtin::from_name(text).is_some();
                     if is_operation {

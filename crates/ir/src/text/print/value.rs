@@ -1,8 +1,8 @@
 //! Constants and names as text.
 //!
-//! A value whose type follows from its place is written bare, any other says its type: `Int32(5)`, `0x05`, `1.5f0`. A float
-//! whose digits would not give its bits back (a NaN with a payload) is written by its bits, `reinterpret(Float64, 0x…)`.
-//! A constant with parts is an operand as `$(QuoteNode(…))`.
+//! A value whose type follows from its context is written bare, any other shows its type: `Int32(5)`, `0x05`,
+//! `1.5f0`. A float whose digits would not restore its bits (a NaN with a payload) is written as its bits,
+//! `reinterpret(Float64, 0x…)`. As an operand, a constant with parts is `$(QuoteNode(…))`.
 
 use std::fmt::{self, Write};
 
@@ -23,7 +23,7 @@ use crate::op::Level;
 use crate::show::Shown;
 use crate::types::{LowType, PrimitiveRepr, Type, TypeKind};
 
-/// Whether the text of a constant does not say its type.
+/// Whether the text of a constant does not show its type.
 pub(super) fn is_plain(cx: &Context, constant: &Const) -> bool {
     let Const::Bits { ty, .. } = *constant else { return false };
     match ty.as_low() {
@@ -40,7 +40,7 @@ pub(super) struct ValueText<'a> {
 }
 
 impl ValueText<'_> {
-    /// A name behind a module: `Base.add_int`, `Main.:+`, `Main.var"#f#1"`.
+    /// A name qualified by a module: `Base.add_int`, `Main.:+`, `Main.var"#f#1"`.
     pub(super) fn qualified(self, w: &mut dyn Write, module: &str, name: &str) -> fmt::Result {
         write!(w, "{module}.")?;
         if !is_identifier(name) && is_operator(name) { write!(w, ":{name}") } else { name_text(w, name) }
@@ -61,7 +61,7 @@ impl ValueText<'_> {
         self.qualified(w, module, name)
     }
 
-    /// A constant that is not plain, or a plain one for which `wanted` is wanted.
+    /// A constant that is not plain, or a plain one where type `wanted` is expected.
     pub(super) fn constant(
         self,
         w: &mut dyn Write,
@@ -139,7 +139,7 @@ impl ValueText<'_> {
         }
     }
 
-    /// The only value of a type. A struct is an operand in quotes, a part without them.
+    /// The only value of a type. A struct is quoted as an operand, but not as a part.
     fn singleton(self, w: &mut dyn Write, ty: Type, operand: bool) -> fmt::Result {
         match self.cx.types.kind(ty) {
             _ if ty == Type::NOTHING => w.write_str("nothing"),
@@ -169,7 +169,7 @@ impl ValueText<'_> {
         }
     }
 
-    /// A constant with parts. Types nest to a limited depth, and so do these.
+    /// A constant with parts. Its nesting is limited, as is the nesting of its type.
     fn aggregate(self, w: &mut dyn Write, func: Option<&Func>, ty: Type, fields: &[Value]) -> fmt::Result {
         self.parts(w, ty, fields.len(), |w, index| match func.and_then(|func| func.as_const(fields[index])) {
             Some(Const::Aggregate { ty, fields }) => self.aggregate(w, func, *ty, fields),
@@ -250,7 +250,7 @@ impl ValueText<'_> {
     }
 }
 
-/// Whether a float is no NaN or the one that is written without its bits.
+/// Whether a float is not a NaN, or is the NaN written without its bits.
 fn is_canonical(width: u16, bits: u128) -> bool {
     match width {
         16 => bits & 0x7fff <= 0x7c00 || bits == 0x7e00,
@@ -265,7 +265,7 @@ fn signed(bits: u128, width: u32) -> i128 {
     ((bits << unused) as i128) >> unused
 }
 
-/// The name of a function where it is defined or tested: its module is left out if it is `Main`.
+/// The name of a function where it is defined or tested, without its module if that is `Main`.
 pub(super) fn function_name(w: &mut dyn Write, cx: &Context, function: FunctionName) -> fmt::Result {
     if function.is_main(&cx.names) {
         return name_text(w, cx.names.text(function.name));
@@ -274,7 +274,7 @@ pub(super) fn function_name(w: &mut dyn Write, cx: &Context, function: FunctionN
     values.qualified(w, cx.names.text(function.module), cx.names.text(function.name))
 }
 
-/// A name, quoted if need be.
+/// A name, quoted if necessary.
 pub(super) fn name_text(mut w: &mut dyn Write, name: &str) -> fmt::Result {
     write_name(&mut w, name)
 }

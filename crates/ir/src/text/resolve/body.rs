@@ -1,11 +1,12 @@
 //! Resolves the body of a function: rows to instructions.
 //!
-//! Two sweeps, because φ and loops refer to later rows. The first creates an instruction for each row, with its results, in
-//! its block; the second sets operations and operands. A block without a terminator gets a `goto` to the next one.
+//! Two passes, because φ and loops refer to later rows. The first creates an instruction for each row, with
+//! its results, in its block; the second sets operations and operands. A block without a terminator gets a
+//! `goto` to the next one.
 //!
 //! Rows that compute nothing (`meta`, `inbounds`, alias scopes) have no instruction. A `meta` about inlining is kept with
-//! the function (`hints`). Statements such as `pop_exception`, to which Julia gives the type `Nothing`, have no result;
-//! a reference to such a row means `nothing`.
+//! the function (`hints`). Statements such as `pop_exception`, which have the type `Nothing` in Julia, have
+//! no result; a reference to such a row means `nothing`.
 
 use std::borrow::Cow;
 
@@ -38,7 +39,7 @@ enum Label {
     Row(Inst),
     /// `nothing`: the row has no value.
     Nothing,
-    /// The row has an error, which is reported already.
+    /// The row has an error that is already reported.
     Broken,
 }
 
@@ -55,10 +56,10 @@ pub(super) struct Body<'r, 'a> {
     pub(super) slots: FxHashMap<u32, Slot>,
     /// See [`Resolver::old_leaves`].
     pub(super) old_leaves: FxHashMap<At, Vec<At>>,
-    /// The instruction whose operands are resolved; code that an operand needs is inserted before it. For an operand of φ
-    /// the end of the block that it comes from.
+    /// The instruction whose operands are being resolved; code that an operand needs is inserted before it.
+    /// For an operand of a φ, the end of the predecessor.
     pub(super) here: Option<Inst>,
-    /// The rows with `svec` that splatting calls alone read.
+    /// The rows with `svec` that only splatting calls read.
     pub(super) splatted: FxHashSet<Inst>,
 }
 
@@ -77,7 +78,6 @@ pub(in super::super) const WITHOUT_RESULT: [(&str, Option<&str>); 7] = [
 const LEFT_OUT: [&str; 7] =
     ["meta", "inbounds", "inline", "noinline", "aliasscope", "popaliasscope", "purity"];
 
-/// The instruction for a row.
 enum RowInst {
     /// An instruction with these results.
     Inst(Vec<Type>),
@@ -255,7 +255,7 @@ impl<'a> Body<'_, 'a> {
             let block = self.func.make_block();
             self.func.append_block(block);
             if let Some(first) = self.blocks.insert(ast.number, block) {
-                // Blocks are made in the order of the text.
+                // Blocks are made in text order.
                 let first = asts.get(first.index()).map(|ast| ast.span);
                 self.r.fail_again(ResolveError::DuplicateBlock { block: ast.number }, ast.span, first);
             }
@@ -265,7 +265,7 @@ impl<'a> Body<'_, 'a> {
     fn make_rows(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
         for (b, (ast, &block)) in asts.iter().zip(&blocks).enumerate() {
-            // In Julia constants may stand between the φ of a block; here the φ come first.
+            // In Julia constants may occur among the φ of a block; here the φ come first.
             let mut last_phi = None;
             let mut only_constants = true;
             for (i, row) in ast.rows.iter().enumerate() {
@@ -324,7 +324,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The instruction for a row, by its syntax and type annotation alone.
+    /// The instruction for a row, determined by its syntax and type annotation alone.
     fn row_inst(&mut self, row: &Row<'a>) -> RowInst {
         let low = self.func.level == Level::Low;
         let head = head_of(&row.stmt);
@@ -339,7 +339,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(row.stmt, Stmt::Enter { .. }) || matches!(head, "enter" | "gc_preserve_begin") {
             return RowInst::Inst(vec![Type::TOKEN]);
         }
-        // `1:3::UnitRange{Int64}` is read as `1:(3::…)`.
+        // `1:3::UnitRange{Int64}` parses as `1:(3::…)`.
         let number = match &row.stmt {
             Stmt::Expr(expr) if row.ty.is_none() => regrouped(expr),
             _ => None,
@@ -357,14 +357,14 @@ impl<'a> Body<'_, 'a> {
             }
             _ => self.r.fail(ResolveError::MissingType, row.span),
         };
-        // A constant that is unknown here has any type; the row throws.
+        // An unknown constant may have any type; the row throws.
         let types = types.or_else(|| self.r.unread.take().map(|_| vec![Type::ANY]));
         types.map_or(RowInst::Broken, RowInst::Inst)
     }
 
     fn fill(&mut self, asts: &[ast::Block<'a>]) {
         let blocks: Vec<Block> = self.func.blocks().collect();
-        // The operands of φ may need code at the ends of other blocks, so they come last.
+        // The operands of φ may need code at the ends of other blocks, so they are resolved last.
         let mut phis = Vec::new();
         for (b, ast) in asts.iter().enumerate() {
             let block = blocks[b];
@@ -395,7 +395,7 @@ impl<'a> Body<'_, 'a> {
                         continue;
                     }
                     self.here = Some(inst);
-                    // An error is reported already; the instruction stays without operands.
+                    // An error is already reported; the instruction stays without operands.
                     let _ = self.statement(inst, row, (b, i), next).and_then(|()| self.call_hint(inst, row));
                     if let Some(what) = self.r.unread.take() {
                         let _ = self.refuse_row(
@@ -445,7 +445,8 @@ impl<'a> Body<'_, 'a> {
         self.func.results(inst).map(|v| self.func.ty(v)).collect()
     }
 
-    /// The argument with this name, including `_n`, `#self#` and `#ctor-self#`. The outer `None` is an error, the inner one no argument.
+    /// The argument with this name, including `_n`, `#self#` and `#ctor-self#`. The outer `None` is an error,
+    /// the inner one means that there is no such argument.
     pub(super) fn argument(&mut self, name: &str, at: Span) -> Option<Option<Value>> {
         if let Some(&value) = self.params.get(name) {
             return Some(Some(value));
@@ -577,7 +578,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A constant that has an identity, or a part with one. A hidden global variable holds it; this reads the variable.
+    /// A constant that has an identity, or contains one. A hidden global variable holds it; this reads the
+    /// variable.
     fn shared_constant(&mut self, term: Term, at: Span) -> Option<Value> {
         if self.func.level == Level::Low || self.here.is_none() {
             let ty = self.r.cx.types.display(term.ty()).to_string();
@@ -588,8 +590,8 @@ impl<'a> Body<'_, 'a> {
         self.read_global(global, ty, at)
     }
 
-    /// The object that a name and its type say: the function of `f::typeof(f)` and `f::Function`, the only object of the type of
-    /// `Base.Order.Forward::ForwardOrdering`.
+    /// The object denoted by a name with its type: the function of `f::typeof(f)` and `f::Function`, the
+    /// singleton of `Base.Order.Forward::ForwardOrdering`.
     fn annotated_object(&mut self, value: &Expr<'a>, ty: &Expr<'a>) -> Option<Option<Value>> {
         let parts = match &value.kind {
             ExprKind::Name(name) if self.argument(name, value.span)?.is_none() => std::slice::from_ref(name),
@@ -684,12 +686,12 @@ impl<'a> Body<'_, 'a> {
         values.iter().all(|&value| self.func.as_const(value).is_some())
     }
 
-    /// The operands of an operation. Plain literals are resolved last, because their types depend on those of the other
-    /// operands.
+    /// The operands of an operation. Plain literals are resolved last, because their types depend on the
+    /// other operands.
     pub(super) fn operands(&mut self, op: Op, results: &[Type], exprs: &[&Expr<'a>]) -> Option<Vec<Value>> {
         let mut values: Vec<Option<Value>> = Vec::with_capacity(exprs.len());
         let mut known = Vec::with_capacity(exprs.len());
-        // Tuples of any types may be compared by `===`, so there a tuple says its type.
+        // `===` may compare tuples of any types, so there a tuple states its type.
         let is_open =
             |expr: &Expr<'a>| is_plain(expr) || has_plain_parts(expr) && op != Op::Builtin(Builtin::Egal);
         for expr in exprs {
@@ -744,7 +746,7 @@ fn ends_block(stmt: &Stmt<'_>) -> bool {
     }
 }
 
-/// Whether a statement is one of those that Julia's optimiser leaves after the terminator of a block.
+/// Whether a statement is one that Julia's optimiser leaves after the terminator of a block.
 fn computes_nothing(stmt: &Stmt<'_>) -> bool {
     match stmt {
         Stmt::Phi(edges) => edges.is_empty(),

@@ -1,14 +1,14 @@
 //! String constants that are not UTF-8.
 //!
-//! A string constant is a name, and names are UTF-8. A dump may hold others, as the tests of Julia's string functions do, so such a string is made
-//! before its row, from bytes that a hidden global variable holds:
+//! A string constant is a name, and names are UTF-8. A dump may hold others, as the tests of Julia's string
+//! functions do; such a string is made before its row, from bytes in a hidden global variable:
 //!
 //! ```text
 //! "\xff"     #constant#1::Memory{UInt8}     %1 = getglobal #constant#1
 //!                                           %2 = foreigncall jl_genericmemory_to_string(%1, 1)::String
 //! ```
 //!
-//! Strings have no identity, so a fresh one each time is the same string.
+//! Strings have no identity, so making one on each execution is not observable.
 
 use super::Term;
 use super::body::Body;
@@ -22,7 +22,6 @@ use crate::op::{Level, Op};
 use crate::types::Type;
 
 impl Body<'_, '_> {
-    /// The string of these bytes.
     pub(super) fn string_of_bytes(&mut self, bytes: &[u8], at: Span) -> Option<Value> {
         let Some(here) = self.here.filter(|_| self.func.level == Level::High) else {
             return self.r.fail_unread(ResolveError::StringNotUtf8, at);

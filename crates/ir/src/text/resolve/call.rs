@@ -1,4 +1,4 @@
-//! Resolves statements to operations: calls, and the statements with syntax of their own.
+//! Resolves statements to operations: calls, and the statements with special syntax.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -37,7 +37,7 @@ fn array_rank(expr: &Expr<'_>) -> Option<u128> {
     }
 }
 
-/// The operands of a builtin that are types against which it tests.
+/// The operands of a builtin that are types to test against.
 fn tested_operands(op: Builtin) -> &'static [usize] {
     match op {
         Builtin::Isa | Builtin::Typeassert => &[1],
@@ -142,8 +142,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Sets the operands of a φ, once all blocks have their ends. Code that an operand needs, as the read of a global variable, is put
-    /// at the end of the block that it comes from.
+    /// Sets the operands of a φ, once all blocks are complete. Code that an operand needs, such as the read
+    /// of a global variable, is inserted at the end of the predecessor.
     pub(super) fn phi(&mut self, inst: Inst, edges: &[PhiEdge<'a>]) -> Option<()> {
         let results = self.results(inst);
         let mut blocks = Vec::with_capacity(edges.len());
@@ -244,7 +244,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether `-x` and `!x` of a row are constants: `-Inf`, `!isletter`. Of an argument they are calls.
+    /// Whether `-x` and `!x` in a row are constants: `-Inf`, `!isletter`. Applied to an argument they are
+    /// calls.
     fn is_prefixed_constant(&mut self, arg: &Expr<'a>) -> Option<bool> {
         let ExprKind::Name(name) = &arg.kind else { return Some(false) };
         Some(self.argument(name, arg.span)?.is_none())
@@ -273,7 +274,7 @@ impl<'a> Body<'_, 'a> {
             self.func.set_op(inst, Op::Copy, &[value]);
             return Some(());
         }
-        // So does a type with one object.
+        // As does a type with a single object.
         if self.r.reads_rows
             && !is_function
             && let Some(&ty) = results.first()
@@ -348,7 +349,7 @@ impl<'a> Body<'_, 'a> {
             _ => return self.dynamic_call(inst, callee, args, results),
         };
         let name = last_name(parts);
-        // A literal as a callee: a call that no method takes.
+        // A literal as a callee: no method accepts the call.
         if is_literal_name(name) {
             return self.dynamic_call(inst, callee, args, results);
         }
@@ -385,8 +386,8 @@ impl<'a> Body<'_, 'a> {
         self.set(inst, Op::Call, results, &exprs)
     }
 
-    /// The name of the builtin or intrinsic that the callee holds, as in `%1 = Core.sizeof`, `(%1)(x)`. The callee's
-    /// type determines it.
+    /// The name of the builtin or intrinsic that the callee holds, as in `%1 = Core.sizeof`, `(%1)(x)`. The
+    /// callee's type determines it.
     fn held_operation(&mut self, callee: &Expr<'a>) -> Option<String> {
         let ExprKind::Ssa(..) = callee.kind else { return None };
         let value = self.operand(callee)?;
@@ -410,7 +411,7 @@ impl<'a> Body<'_, 'a> {
         at: Span,
     ) -> Option<()> {
         let name = last_name(parts);
-        // A function of the program may have the name of a builtin; only the label distinguishes them.
+        // A function of the program may share the name of a builtin; only the label distinguishes them.
         let own = label == Some(CallLabel::Dynamic) && self.r.functions.defines(parts);
         if let Some(op) = Intrinsic::from_name(name).filter(|_| !own) {
             return self.intrinsic(inst, op, args, results, at);
@@ -443,7 +444,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// Fails unless `name` takes that many operands.
+    /// Fails unless `name` accepts this number of operands.
     pub(super) fn count_operands(
         &mut self,
         name: &dyn Display,
@@ -490,8 +491,8 @@ impl<'a> Body<'_, 'a> {
                 return self.r.fail(ResolveError::ConversionTarget { named, row }, args[0].span);
             }
             args = &args[1..];
-            // Julia prints integers of all widths alike. A literal that is extended to at most 64 bits denotes the
-            // extended value already, so it is copied. An extension to more bits stays.
+            // Julia prints integers of all widths alike. A literal that is extended to at most 64 bits
+            // already denotes the extended value, so it is copied. An extension to more bits stays.
             let is_narrow = self.r.cx.types.primitive(target).is_some_and(|(bits, _)| bits <= 64);
             if op == Intrinsic::SextInt && is_narrow && args.first().is_some_and(|value| is_plain(value)) {
                 return self.set(inst, Op::Copy, results, args);
@@ -503,7 +504,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// Inserts the bit casts that Julia's intrinsics leave out, and returns the intrinsic to use.
+    /// Inserts the bit casts that Julia's intrinsics omit, and returns the intrinsic to use.
     ///
     /// Julia's integer comparisons accept any operands of equal size and compare their bits: addresses with `UInt64`, in
     /// which Julia up to 1.11 also keeps addresses, and floats, in sorting. This IR has distinct types for them.
@@ -637,7 +638,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// Whether an operation makes, reads or writes an `AtomicMemory{T}`, a type without objects here.
+    /// Whether an operation makes, reads or writes an `AtomicMemory{T}`, a type that has no objects here.
     fn is_of_atomic_memory(&self, op: Builtin, values: &[Value]) -> bool {
         let is_access = op == Builtin::Getfield || op.to_string().starts_with("memory");
         let Some(&memory) = values.first().filter(|_| is_access && self.r.reads_rows) else { return false };
@@ -655,7 +656,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether a row reads a field that a guessed type does not say.
+    /// Whether a row reads a field that a guessed type does not have.
     pub(super) fn is_unknown_field(&mut self, object: &Expr<'a>, field: &Expr<'a>) -> Option<bool> {
         if !self.r.reads_rows || self.r.guessed.borrow().is_empty() {
             return Some(false);
@@ -672,7 +673,7 @@ impl<'a> Body<'_, 'a> {
         Some(self.r.guessed_decl(ty).is_some() && self.r.cx.types.field_index(ty, name).is_none())
     }
 
-    /// A name that a test of types names is one of a type, declared or not.
+    /// Declares a name in a type test as the name of a type, if it is not one.
     fn declare_tested(&mut self, of: &Expr<'a>) {
         let ExprKind::Path(parts) = &of.kind else { return };
         let name = last_name(parts);
@@ -697,7 +698,7 @@ impl<'a> Body<'_, 'a> {
         Some(Expr::new(symbol.span, ExprKind::Path(parts)))
     }
 
-    /// `Core.svec(…)`, whose elements a splatting call reads: a tuple.
+    /// `Core.svec(…)` whose elements a splatting call reads: a tuple.
     fn simple_vector(&mut self, inst: Inst, args: &[&Expr<'a>]) -> Option<()> {
         let values = self.operands(Op::Builtin(Builtin::Tuple), &[], args)?;
         let types: Vec<Type> = values.iter().map(|&value| self.func.ty(value)).collect();
@@ -723,7 +724,7 @@ impl<'a> Body<'_, 'a> {
         self.insert_before(inst, Op::Call, &[function, container], Type::ANY)
     }
 
-    /// The value and type of an argument that is given by its type alone, as in `invoke f(::Nothing)`.
+    /// The value and type of an argument given only by its type, as in `invoke f(::Nothing)`.
     fn only_value(&mut self, ty: &Expr<'a>, at: Span) -> Option<(Value, Type)> {
         let ty = self.r.ty(ty)?;
         let constant = match *self.r.cx.types.kind(ty) {
@@ -739,8 +740,8 @@ impl<'a> Body<'_, 'a> {
         Some((self.func.constant(constant), ty))
     }
 
-    /// Resolves `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type, to an allocation of an empty
-    /// one, which differs only in its address. `None` if the operands have another form.
+    /// Resolves `getfield(Memory{T}, :instance)`, Julia's shared empty `Memory` of a type, to an allocation
+    /// of an empty one, which differs only in its address. `None` if the operands have another form.
     fn empty_memory(
         &mut self,
         inst: Inst,

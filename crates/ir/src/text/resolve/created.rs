@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! %new(P{Int64}, x)               the type itself
-//! %new(#ctor-self#, x)            an argument or row of type Type{P{Int64}}: its only value is the type
-//! %new(%4, x)                     a type that is known at run time only: a call of the constructor that every struct has
+//! %new(#ctor-self#, x)            an argument or row of type Type{P{Int64}}, whose only value is that type
+//! %new(%4, x)                     a type known only at run time: a call of the struct's default constructor
 //! ```
 
 use super::super::ast::{Expr, ExprKind};
@@ -15,7 +15,8 @@ use crate::op::Op;
 use crate::types::{Type, TypeKind};
 
 impl<'a> Body<'_, 'a> {
-    /// The type that the first operand of `%new` names. The outer `None` is an error, the inner one a type that is computed.
+    /// The type that the first operand of `%new` names. The outer `None` is an error, the inner one means a
+    /// computed type.
     pub(super) fn new_type(&mut self, expr: &Expr<'a>) -> Option<Option<Type>> {
         let is_value = match &expr.kind {
             ExprKind::Name(name) => self.argument(name, expr.span)?.is_some(),
@@ -42,8 +43,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `%new` of a type that is computed: a call of the type, which makes an object of its fields in order. A type with constructors in the
-    /// text would have those called, so it is refused.
+    /// `%new` of a computed type: a call of the type, which makes an object from its fields in order. For a
+    /// type with constructors in the text the call would reach those, so it is refused.
     pub(super) fn new_of_computed(
         &mut self,
         inst: Inst,

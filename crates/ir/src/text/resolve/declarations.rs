@@ -1,12 +1,13 @@
 //! Declarations of types.
 //!
 //! ```text
-//! struct Box; w::Int64; end                         a type of the program beside `Core.Box`
-//! struct Pair{A, B}; first::A; second::B; end       what the builtin is already: nothing is declared
+//! struct Box; w::Int64; end                         a type of the program besides `Core.Box`
+//! struct Pair{A, B}; first::A; second::B; end       identical to the builtin: nothing is declared
 //! ```
 //!
-//! All names of a text are declared first, so that its types may refer to each other; then the types are defined, supertypes first. A declaration with the name of a builtin
-//! is compared with it: printed programs may repeat what Julia has, and may have their own types under its names.
+//! All names of a text are declared first, so that its types may refer to each other; then the types are
+//! defined, supertypes first. A declaration with the name of a builtin is compared with it: printed programs
+//! may repeat Julia's declarations, and may declare their own types under such names.
 
 use rustc_hash::FxHashMap;
 
@@ -17,12 +18,12 @@ use super::{Resolver, last_name};
 use crate::names::Name;
 use crate::types::{Decl, DeclKind, FieldDecl, LayoutError, PrimitiveRepr, Type, TypeError};
 
-/// A type is declared otherwise than it is, and its name means another one now.
+/// A declaration differs from the existing one, and its name now refers to another type.
 struct Redeclared;
 
 impl<'a> Resolver<'a> {
-    /// Declares all types, then defines them, supertypes first. Where the program declares one otherwise than it is, and the scope has another one for it, all are declared again,
-    /// because others may name it.
+    /// Declares all types, then defines them, supertypes first. If a declaration differs from an existing
+    /// type and the scope assigns another one, all are declared again, because others may name it.
     pub(super) fn declare_types(&mut self, decls: &[TypeDecl<'a>]) -> Vec<Decl> {
         loop {
             let before = self.diagnostics.clone();
@@ -36,7 +37,7 @@ impl<'a> Resolver<'a> {
     fn try_declare(&mut self, decls: &[TypeDecl<'a>]) -> Result<Vec<Decl>, Redeclared> {
         let mut declared: Vec<(Decl, &TypeDecl<'a>)> = Vec::with_capacity(decls.len());
         let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
-        // The type of `(:)` is that of a function here, which a printed program may declare.
+        // Here the type of `(:)` is a function type, which a printed program may declare.
         let is_colon = |decl: &TypeDecl<'_>| {
             let is_empty =
                 matches!(&decl.kind, TypeDeclKind::Struct { mutable: false, fields } if fields.is_empty());
@@ -68,8 +69,8 @@ impl<'a> Resolver<'a> {
         }
         let mut defined = vec![false; declared.len()];
         for first in 0..declared.len() {
-            // The chain of supertypes that are still to be defined, nearest first. It ends at a defined one; at one
-            // that is in the chain already `define` finds the cycle.
+            // The chain of supertypes still to be defined, nearest first. It ends at a defined one; for one
+            // that is already in the chain, `define` reports the cycle.
             let mut chain = Vec::new();
             let mut at = Some(first);
             while let Some(index) = at.filter(|&i| !defined[i]) {
@@ -97,7 +98,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// An error of a declaration, if it cannot be the one of another type.
+    /// Reports an error in a declaration, unless the name can be redeclared.
     fn refuse(&mut self, error: TypeError, decl: &TypeDecl<'a>) -> Result<(), Redeclared> {
         let is_other = matches!(error, TypeError::Redeclared { .. }) && !self.is_library;
         if is_other && self.cx.names.redeclare(&decl.name.0) {
@@ -107,8 +108,8 @@ impl<'a> Resolver<'a> {
         Ok(())
     }
 
-    /// A type whose values are too large is an error where it is declared: of the first such type, and not of declared ones that contain it. Instances of
-    /// parametric types are looked at where they are made.
+    /// Reports a type whose values are too large at its declaration: only the first such type, not declared
+    /// types that contain it. Instances of parametric types are checked where they are made.
     fn check_size(&mut self, id: Decl, decl: &TypeDecl<'a>) {
         if id.is_builtin() || !decl.params.is_empty() || self.has_too_many_types(decl.name.1) {
             return;
@@ -131,8 +132,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether a declaration says of a builtin what the builtin is: printed programs may declare `Pair` as they declare their own types. With another body
-    /// it declares a type of its own.
+    /// Whether a declaration repeats a builtin: printed programs may declare `Pair` like their own types.
+    /// With another body it declares a new type.
     fn restates(&mut self, builtin: Decl, params: &[Name], decl: &TypeDecl<'a>) -> bool {
         let cx = self.cx.clone();
         let Some(known) = cx.types.body(builtin) else { return false };
@@ -148,7 +149,7 @@ impl<'a> Resolver<'a> {
         if !has_names || cx.types.decl(builtin).params.len() != params.len() {
             return false;
         }
-        // A type that is unknown here is none of a builtin.
+        // A type unknown here does not occur in a builtin.
         let diagnostics = std::mem::take(&mut self.diagnostics);
         let stated = self.body_of(params, decl);
         self.diagnostics = diagnostics;

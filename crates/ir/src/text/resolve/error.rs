@@ -1,5 +1,5 @@
-//! Errors of a text whose syntax is right: names without a meaning, literals without a type, statements
-//! that no function of this IR can hold.
+//! Errors in a syntactically correct text: names without a meaning, literals without a type, statements
+//! that this IR cannot represent.
 //!
 //! Rules that need whole functions (definitions dominate uses, operand types agree) are the verifier's.
 
@@ -13,32 +13,23 @@ use crate::intrinsic::Arity;
 #[non_exhaustive]
 pub enum ResolveError {
     /// No type has this name.
-    UnknownType {
-        /// The name.
-        name: String,
-    },
+    UnknownType { name: String },
     /// Nothing has this name.
-    UnknownName {
-        /// The name.
-        name: String,
-    },
+    UnknownName { name: String },
     /// No operation of low IR has this name.
-    UnknownOperation {
-        /// The name.
-        name: String,
-    },
-    /// No row is labelled so.
+    UnknownOperation { name: String },
+    /// No row has this label.
     UnknownRow {
         /// The label.
         row: u32,
     },
-    /// A row does not have that many results.
+    /// A row does not have this many results.
     UnknownPart {
         /// The label.
         row: u32,
-        /// The expected result.
+        /// The requested result.
         part: u32,
-        /// How many there are.
+        /// The number of results of the row.
         results: usize,
     },
     /// No block has this number.
@@ -50,7 +41,7 @@ pub enum ResolveError {
     UnknownArgument {
         /// The number in the text.
         number: u32,
-        /// How many arguments there are, the function included.
+        /// The number of arguments, the function object included.
         count: usize,
     },
     /// Two rows have one label.
@@ -69,60 +60,43 @@ pub enum ResolveError {
         name: String,
     },
     /// Two globals with one name.
-    DuplicateGlobal {
-        /// The name.
-        name: String,
-    },
-    /// An expression stands where only a value can.
+    DuplicateGlobal { name: String },
+    /// Not a value, where one is required.
     NotAValue,
-    /// An expression stands where only a type can.
+    /// Not a type, where one is required.
     NotAType,
-    /// An expression stands where only a literal or a constructor of literals can.
+    /// Not a literal or a constructor of literals, where one is required.
     NotAConstant,
-    /// The type cannot be made.
-    BadType {
-        /// Why.
-        why: String,
-    },
+    /// The type is not valid.
+    BadType { why: String },
     /// A statement with a value has no `::T`.
     MissingType,
-    /// The literal does not fit into its type.
-    LiteralRange {
-        /// The literal.
-        literal: String,
-        /// The type.
-        ty: String,
-    },
+    /// The literal does not fit its type.
+    LiteralRange { literal: String, ty: String },
     /// The literal cannot become a value of the type.
-    LiteralType {
-        /// The literal.
-        literal: String,
-        /// The type.
-        ty: String,
-    },
+    LiteralType { literal: String, ty: String },
     /// Something that Julia prints and this IR does not have.
     Unsupported {
         /// The construct.
         what: String,
-        /// Why it goes no further.
+        /// Why it is not supported.
         why: &'static str,
     },
-    /// A hint about inlining stands where nothing is inlined.
+    /// An inlining hint where nothing is inlined.
     StrayHint {
         /// The hint.
         word: &'static str,
-        /// Why it says nothing there.
+        /// Why it has no effect there.
         why: &'static str,
     },
     /// A dump has no `# signature:` line above it.
     MissingSignature,
-    /// A statement that ends its block has a row behind it.
+    /// A row after a statement that ends its block.
     RowAfterEnd,
     /// The last block does not end in a terminator.
     FallsOffEnd,
-    /// The rows of an `Expr` are not what its head needs.
+    /// The arguments of an `Expr` do not match its head.
     HeadArguments {
-        /// The head.
         head: String,
         /// Its requirement.
         needs: &'static str,
@@ -131,35 +105,26 @@ pub enum ResolveError {
     OperandCount {
         /// The operation.
         name: String,
-        /// How many there are.
+        /// The number given.
         given: usize,
-        /// How many it takes.
+        /// The number required.
         arity: Arity,
     },
-    /// The type that a conversion names is not the row's.
+    /// The target type of a conversion differs from the row's type.
     ConversionTarget {
         /// The named type.
         named: String,
         /// The type of the row.
         row: String,
     },
-    /// `leave` removes more handlers than there are.
+    /// `leave` removes more handlers than are in force.
     NoHandler,
-    /// Blocks are reached with different handlers.
-    HandlersDiffer {
-        /// The block.
-        block: u32,
-    },
+    /// Edges into a block disagree about the handlers in force.
+    HandlersDiffer { block: u32 },
     /// A global or constant is not initialised.
-    GlobalWithoutValue {
-        /// Its name.
-        name: String,
-    },
+    GlobalWithoutValue { name: String },
     /// A constant operand of a type whose values have an identity.
-    MutableConstant {
-        /// The type.
-        ty: String,
-    },
+    MutableConstant { ty: String },
     /// A string constant that is not UTF-8.
     StringNotUtf8,
     /// One stack slot with two sizes or alignments.
@@ -168,10 +133,7 @@ pub enum ResolveError {
         slot: u32,
     },
     /// The library that a `foreigncall` names is not consulted.
-    LibraryIgnored {
-        /// The library.
-        library: String,
-    },
+    LibraryIgnored { library: String },
 }
 
 impl Finding for ResolveError {
@@ -222,13 +184,15 @@ impl Display for ResolveError {
             DuplicateBlock { block } => write!(f, "two blocks have the number {block}"),
             DuplicateMethod { name } => write!(f, "`{name}` is already defined for these argument types"),
             DuplicateGlobal { name } => write!(f, "`{name}` is already declared"),
-            NotAValue => f.write_str("this is no operand: only values, literals and types can stand here"),
-            NotAType => f.write_str("this is no type"),
-            NotAConstant => f.write_str("this is no constant"),
+            NotAValue => {
+                f.write_str("this is not an operand: only values, literals and types are allowed here")
+            }
+            NotAType => f.write_str("this is not a type"),
+            NotAConstant => f.write_str("this is not a constant"),
             BadType { why } => f.write_str(why),
             MissingType => f.write_str("the statement has a value, so it needs its type after `::`"),
             LiteralRange { literal, ty } => write!(f, "`{literal}` does not fit into `{ty}`"),
-            LiteralType { literal, ty } => write!(f, "`{literal}` is no value of `{ty}`"),
+            LiteralType { literal, ty } => write!(f, "`{literal}` is not a value of `{ty}`"),
             StrayHint { word, why } => write!(f, "`{word}` says nothing here: {why}"),
             Unsupported { what, why } => write!(f, "{what} is not supported: {why}"),
             MissingSignature => f.write_str("this IR has no signature"),

@@ -1,16 +1,16 @@
-//! The types that `isa`, `typeassert` and `<:` name, as they are.
+//! The types in `isa`, `typeassert` and `<:`, without widening.
 //!
 //! ```text
-//! x::Vector{<:Real}            an annotation: Array, a supertype, stands for it
+//! x::Vector{<:Real}            an annotation: widened to the supertype Array
 //! x isa Vector{<:Real}         a test: <0> := a variable with the bound Real, around Array{<0>, 1}
-//! Dict{String, <:Vector{<:T}} where T     refused: a bound inside names a variable from outside
+//! Dict{String, <:Vector{<:T}} where T     refused: an inner bound names an outer variable
 //! ```
 //!
-//! While a test is read, the reader of types makes a variable of each `<:Bound`, of each parameter that is left out and of each name of a
-//! `where`, and binds them around the braces or the `where` that they belong to. A variable has the number of those around it
-//! while it is read, and its number among its own when it is bound.
+//! While a test is read, the type reader makes a variable of each `<:Bound`, of each omitted parameter and of
+//! each name of a `where`, and binds them around the braces or the `where` that they belong to. While it is
+//! read, a variable is numbered among all enclosing ones; when it is bound, among those bound with it.
 //!
-//! A type that has no form even so leaves `has_widened`, as an annotation does.
+//! A type that still has no form sets `has_widened`, like an annotation.
 
 use super::super::ast::{Expr, ExprKind};
 use super::Resolver;
@@ -24,12 +24,12 @@ pub(super) enum Tested {
     Exact(Type),
     /// It has no form here.
     Widened,
-    /// It is faulty, as the reader of operands says.
+    /// It is invalid; the operand reader reports why.
     Faulty,
 }
 
 impl<'a> Resolver<'a> {
-    /// The type that a test names. Reports nothing: the type is read again as an operand.
+    /// The type named in a test. Reports nothing: the type is read again as an operand.
     pub(super) fn tested_type(&mut self, expr: &Expr<'a>) -> Tested {
         let widened = std::mem::replace(&mut self.has_widened, false);
         let free = std::mem::replace(&mut self.lowest_free, usize::MAX);
@@ -49,7 +49,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A new variable with these bounds as a type, while a test is read.
+    /// A new variable with these bounds, as a type, while a test is read.
     pub(super) fn new_variable(&mut self, lower: Type, upper: Type) -> Option<Type> {
         let variables = self.exact.as_mut()?;
         let number = variables.len() as u32;
@@ -57,12 +57,12 @@ impl<'a> Resolver<'a> {
         Some(self.cx.types.param(number))
     }
 
-    /// The variable of a parameter that is left out, while a test is read.
+    /// The variable of an omitted parameter, while a test is read.
     pub(super) fn free_variable(&mut self) -> Option<Type> {
         self.new_variable(Type::BOTTOM, Type::ANY)
     }
 
-    /// Binds the variables that `body` makes around the type that it reads. Outside of tests there are none.
+    /// Binds the variables made by `body` around the type that it reads. Outside tests there are none.
     pub(super) fn binding(&mut self, at: Span, body: impl FnOnce(&mut Self) -> Option<Type>) -> Option<Type> {
         let around = self.exact.as_ref().map_or(0, Vec::len);
         let ty = body(self)?;

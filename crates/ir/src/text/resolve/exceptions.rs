@@ -1,7 +1,8 @@
 //! Constructors of exceptions.
 //!
-//! Printed IR makes an exception by `%new`, by `invoke Base.ArgumentError("…")` or by a call of the type. No text holds those constructors'
-//! bodies, so here all three become `%new`, with what a constructor adds:
+//! Printed IR makes an exception by `%new`, by `invoke Base.ArgumentError("…")` or by a call of the type. No
+//! text has the bodies of those constructors, so here all three become `%new`, with the fields that a
+//! constructor adds:
 //!
 //! ```text
 //! DomainError(x)                 %new(DomainError, x, "")          a message
@@ -9,7 +10,7 @@
 //! TypeError(f, T, x)             %new(TypeError, f, "", T, x)      a context
 //! ```
 //!
-//! A constructor that the text defines itself comes first.
+//! A constructor defined in the text takes precedence.
 
 use super::super::ast::Expr;
 use std::borrow::Cow;
@@ -24,7 +25,7 @@ use crate::op::Op;
 use crate::types::Type;
 
 impl Resolver<'_> {
-    /// Whether a call of this type makes an exception, and the text does not say how.
+    /// Whether a call of this type makes an exception by a constructor that the text does not define.
     pub(super) fn makes_exception(&self, ty: Type) -> bool {
         let Some((decl, _)) = self.cx.types.nominal_parts(ty) else { return false };
         let name = self.cx.names.text(self.cx.types.decl(decl).name);
@@ -35,7 +36,8 @@ impl Resolver<'_> {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The instruction makes an exception from the arguments of a constructor; false if no constructor takes so many.
+    /// Makes the instruction construct an exception from constructor arguments; false if no constructor takes
+    /// this number.
     pub(super) fn make_exception(&mut self, inst: Inst, ty: Type, args: &[&Expr<'a>]) -> Option<bool> {
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
@@ -51,7 +53,7 @@ impl<'a> Body<'_, 'a> {
         Some(true)
     }
 
-    /// Adds what the constructor of an exception adds to its arguments.
+    /// Appends the fields that an exception's constructor adds to its arguments.
     pub(super) fn complete_exception(&mut self, inst: Inst, ty: Type, values: &mut Vec<Value>) -> Option<()> {
         let Some((decl, _)) = self.r.cx.types.nominal_parts(ty).filter(|(decl, _)| decl.is_builtin()) else {
             return Some(());

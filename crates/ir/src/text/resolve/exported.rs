@@ -1,7 +1,8 @@
-//! The functions that Base exports, as far as programs pass them around.
+//! The functions that Base exports, as far as programs use them as values.
 //!
-//! Julia prints a function without its module where the module that prints sees the name: `invoke Base.map(sqrt::typeof(sqrt), …)`. So a bare name in a
-//! dump that the source does not define means Base's function if the name is one of these.
+//! Julia prints a function without its module if the printing module sees the name:
+//! `invoke Base.map(sqrt::typeof(sqrt), …)`. So a bare name in a dump that the source does not define means
+//! Base's function if the name is one of these.
 //!
 //! Not here: types and constants, and functions for packages, processes and files.
 

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! fib(10)                 a call of a constant
-//! fib(add(x, 1))          calls inside of calls; `x` is a variable of the caller's
+//! fib(add(x, 1))          nested calls; `x` is a variable of the caller
 //! x * 2.0                 an operator is a call of Base's function
 //! (x, 1)   x::Int64       calls of `tuple` and `typeassert`
 //! Point(1.0, 2.0)         a constant, as in a check
 //! Point(x, 2.0)           a call of the type: the constructor
 //! ```
 //!
-//! Everything without a variable or a call of a function is a [`Term`], and is read as in checks. Variables come first: one with the name of a
-//! function or constant hides it.
+//! Everything without a variable or a function call is a [`Term`], and is read as in checks. A variable hides
+//! a function or constant of the same name.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,22 +26,19 @@ use crate::diag::{Diagnostics, SourceFile, Span};
 /// See the file's header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
-    /// A constant.
     Constant(Term),
     /// A variable of the caller.
     Variable(String),
-    /// A call.
     Call {
         /// Its place in the source.
         span: Span,
         /// The callee: a function, a type, or an object.
         callee: Box<Expression>,
-        /// The arguments.
         args: Vec<Expression>,
     },
 }
 
-/// Reads an expression. Its functions are `functions`, by module and name, and those of the library.
+/// Reads an expression. It may call `functions`, by module and name, and functions of the library.
 pub fn read_expression(
     source: &SourceFile,
     cx: &Arc<Context>,
@@ -116,7 +113,7 @@ impl<'a> Resolver<'a> {
         self.function_object(&[Cow::Borrowed("Core"), Cow::Borrowed(name)])
     }
 
-    /// Whether an expression is one that [`Resolver::term`] reads: it has neither variables nor calls of functions.
+    /// Whether [`Resolver::term`] can read an expression: it has neither variables nor function calls.
     fn is_constant(&self, expr: &Expr<'a>, is_variable: &dyn Fn(&str) -> bool) -> bool {
         let all = |items: &[Expr<'a>]| items.iter().all(|item| self.is_constant(item, is_variable));
         match &expr.kind {

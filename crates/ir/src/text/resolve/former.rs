@@ -1,4 +1,4 @@
-//! Functions that Julia's library calls by LLVM's names, and intrinsics that Julia no longer has.
+//! Functions that Julia's library calls by LLVM names, and intrinsics that Julia no longer has.
 //!
 //! ```text
 //! foreigncall("llvm.sqrt.f64", Float64, svec(Float64), 0, :(:llvmcall), x, x)     Core.Intrinsics.sqrt_llvm(x)
@@ -6,7 +6,7 @@
 //! Base.fpislt(x, y)                                                               a few comparisons of x, y and their bits
 //! ```
 //!
-//! The name of an LLVM intrinsic ends with the type that it is for. One without a counterpart is refused where it is reached.
+//! The name of an LLVM intrinsic ends with its type. One without a counterpart throws when reached.
 
 use super::super::ast::Expr;
 use super::body::Body;
@@ -21,9 +21,9 @@ use crate::types::Type;
 /// The counterpart of an LLVM intrinsic.
 #[derive(Clone, Copy)]
 enum Counterpart {
-    /// An intrinsic, which takes as many of the arguments.
+    /// An intrinsic, and the number of arguments it takes.
     Intrinsic(Intrinsic, usize),
-    /// A function of C's mathematics library for doubles; that for floats has an `f` behind its name.
+    /// A function of C's mathematics library for doubles; the float variant has an `f` suffix.
     C(&'static str),
 }
 
@@ -41,7 +41,7 @@ const COUNTERPARTS: [(&str, Counterpart); 27] = [
     ("fma", Counterpart::Intrinsic(Intrinsic::FmaFloat, 3)),
     ("fmuladd", Counterpart::Intrinsic(Intrinsic::MuladdFloat, 3)),
     ("ctpop", Counterpart::Intrinsic(Intrinsic::CtpopInt, 1)),
-    // The second argument says that zero is undefined: any result is right, so that of Julia's intrinsic is.
+    // The second argument says that zero is undefined: any result is allowed, so Julia's intrinsic will do.
     ("ctlz", Counterpart::Intrinsic(Intrinsic::CtlzInt, 1)),
     ("cttz", Counterpart::Intrinsic(Intrinsic::CttzInt, 1)),
     ("bswap", Counterpart::Intrinsic(Intrinsic::BswapInt, 1)),
@@ -60,7 +60,7 @@ const COUNTERPARTS: [(&str, Counterpart); 27] = [
 ];
 
 impl<'a> Body<'_, 'a> {
-    /// A call by LLVM's convention: an intrinsic, a C function, or a refusal.
+    /// A call in LLVM's convention: becomes an intrinsic, a C function, or a refusal.
     pub(super) fn llvm_call(
         &mut self,
         inst: Inst,
@@ -93,13 +93,13 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `fpislt(x, y)` of Julia until 1.6: whether `x` comes before `y` where -0.0 comes before 0.0, and NaN behind everything.
+    /// `fpislt(x, y)` of Julia until 1.6: whether `x` sorts before `y`, with -0.0 before 0.0 and NaN last.
     ///
     /// ```text
     /// x == x  and  ( y != y  or  ( bits(x) < 0 ? bits(x) >ᵤ bits(y) : bits(x) < bits(y) ) )
     /// ```
     ///
-    /// Bits of floats of one sign are ordered as the floats, in the other direction if they are negative.
+    /// For floats of equal sign the bits have the order of the values, reversed for negative ones.
     pub(super) fn comes_before(&mut self, inst: Inst, args: &[&Expr<'a>], at: Span) -> Option<()> {
         let values = self.operands(Op::Intrinsic(Intrinsic::LtFloat), &[Type::BOOL], args)?;
         self.count_operands(&"fpislt", Intrinsic::LtFloat.text_arity(), args.len(), at)?;

@@ -1,4 +1,4 @@
-//! Which function a name means: the module of what a source defines, calls and passes around.
+//! Which function a name means: the module of the functions that a source defines, calls and uses as values.
 //!
 //! ```text
 //! function f(…)            Main.f            invoke f(…), Main.f(…)     Main.f
@@ -7,16 +7,18 @@
 //! # signature: gcd(…)      see below
 //! ```
 //!
-//! **References.** A name means the function of its own module if the source, or a program that it sees, defines one. Otherwise it
-//! means Base's, as modules see what Base exports, if the source defines such a function of the library; for bare names, and
-//! where there are dumps, also if it names one, and for names of `Main` in dumps, if Base exports such a function
-//! ([`exported`](super::exported)) and nothing else names one of another module. The rest stay functions of their module, which another program may have.
+//! **References.** A name means the function of its own module if the source, or a program that it sees,
+//! defines one. Otherwise it means Base's, as modules see Base's exports, if the source defines such a
+//! library function; for bare names, and where there are dumps, also if the source names one; and for names
+//! of `Main` in dumps, if Base exports such a function ([`exported`](super::exported)) and nothing else names
+//! one of another module. All others stay functions of their module, which another program may define.
 //!
-//! **Dumps.** The header of a dump has no module, as Julia prints none. If the calls of the source reach the function through the
-//! library (`invoke Base.gcd(…)`), the body is the library's; else it is `Main`'s. Of a function that Base has without a body
-//! (`max`, `error`) a dump is the library's only if nothing else names it through a module of programs. A header with a module
-//! (`# signature: Main.gcd(…)`) leaves nothing to guess. Where calls of a dump name one module inside `Main` (`Main.Programs.f`) and the source
-//! defines no function there, they mean the body that it has.
+//! **Dumps.** The header of a dump has no module, as Julia prints none. If the calls of the source reach the
+//! function through the library (`invoke Base.gcd(…)`), the body is the library's; else it is `Main`'s. If
+//! Base has the function without a body (`max`, `error`), a dump of it is the library's only if nothing else
+//! names it through a program's module. A header with a module (`# signature: Main.gcd(…)`) leaves nothing to
+//! guess. Where calls of a dump name one module inside `Main` (`Main.Programs.f`) and the source defines no
+//! function there, they mean the body that it has.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -35,14 +37,14 @@ use crate::scalar::Numbers;
 
 /// What a source sees of other programs.
 pub trait Surroundings {
-    /// Whether one of them defines a function of this module and name.
+    /// Whether one of them defines a function with this module and name.
     fn defines(&self, module: &str, name: &str) -> bool;
 
-    /// The global variable of this name that one of them declares, in the source's context.
+    /// The global variable with this name that one of them declares, in the source's context.
     fn variable(&self, name: &str) -> Option<Global>;
 }
 
-/// There are no other programs.
+/// No other programs.
 pub struct Alone;
 
 impl Surroundings for Alone {
@@ -59,13 +61,13 @@ impl Surroundings for Alone {
 pub(super) struct Functions<'e> {
     /// The modules with a function of a name.
     defined: FxHashMap<String, BTreeSet<String>>,
-    /// The names that the source uses behind modules of the library.
+    /// The names that the source qualifies by modules of the library.
     library: FxHashSet<String>,
-    /// The modules of programs behind which it uses a name.
+    /// By name: the modules of programs by which it is qualified.
     programs: FxHashMap<String, BTreeSet<String>>,
-    /// For functions of `Main` the module behind which the source uses them.
+    /// By function of `Main`: the module by which the source qualifies it.
     aliases: FxHashMap<String, String>,
-    /// The names of the dumps without a module that are bodies of the library.
+    /// The names of dumps without a module that are bodies of library functions.
     bodies: FxHashSet<String>,
     /// Whether there are dumps in the source.
     has_dumps: bool,
@@ -93,7 +95,7 @@ impl<'e> Functions<'e> {
         self.defined.entry(name.to_owned()).or_default().insert(module.to_owned());
     }
 
-    /// Notes all functions that a source defines, and the modules behind which it uses names.
+    /// Collects the functions that a source defines, and the modules by which it qualifies names.
     pub(super) fn file(&mut self, file: &ast::File<'_>) {
         let mut called = FxHashSet::default();
         Uses { of: self, called: &mut called }.file(file);
@@ -121,7 +123,7 @@ impl<'e> Functions<'e> {
             programs.retain(|module| !stated.is_some_and(|stated| stated.contains(module)));
             let in_library = self.library.contains(&name)
                 && !stated.is_some_and(|stated| stated.iter().any(|module| is_library(module)));
-            // A module inside of `Main` that names what Base exports means Base's.
+            // A module inside `Main` that names a Base export means Base's.
             let is_own = |module: &String| module == MAIN || !is_exported(&name);
             let is_used = programs.iter().any(is_own) || called.contains(&name);
             if in_library && !(is_used && is_known(&name)) {
@@ -152,7 +154,7 @@ impl<'e> Functions<'e> {
         }
     }
 
-    /// The module of a function that the source defines under this name.
+    /// The module of the function that the source defines under this name.
     pub(super) fn module_defined<'n>(&self, parts: &'n [Cow<'_, str>], is_dump: bool) -> (String, &'n str) {
         let (path, name) = split(parts);
         let bare = if is_dump && self.bodies.contains(name) { BASE } else { MAIN };
@@ -164,7 +166,7 @@ impl<'e> Functions<'e> {
         (module.to_owned(), name)
     }
 
-    /// The module of the function that a name means, modules in front of it or not.
+    /// The module of the function that a name means, qualified or not.
     pub(super) fn module_of<'n>(&self, parts: &'n [Cow<'_, str>]) -> (String, &'n str) {
         let (path, name) = split(parts);
         let module = match path {
@@ -196,7 +198,7 @@ impl<'e> Functions<'e> {
         if (is_known(name) || self.library.contains(name)) && (self.has_dumps || !is_stated) {
             return BASE.to_owned();
         }
-        // Modules see what Base exports, and say so in dumps: `Main.length(x)`, `Main.Programs.length(x)`.
+        // Modules see Base's exports, and dumps spell them so: `Main.length(x)`, `Main.Programs.length(x)`.
         let is_only_one = programs.is_none_or(|all| match is_bare {
             true => all.len() == 1 && all.iter().all(|module| !self.is_defined(module, name)),
             false => all.iter().all(|module| *module == path),
@@ -204,7 +206,7 @@ impl<'e> Functions<'e> {
         if self.has_dumps && is_only_one && is_exported(name) {
             return BASE.to_owned();
         }
-        // A bare name, as in `typeof(f)`, is that of the function which the others name with its module.
+        // A bare name, as in `typeof(f)`, means the function that the others qualify.
         let others = programs.filter(|others| is_bare && others.len() == 1);
         let other = others.and_then(|others| others.first()).filter(|other| !self.is_defined(other, name));
         other.cloned().unwrap_or(path)
@@ -215,7 +217,7 @@ impl<'e> Functions<'e> {
         self.has_dumps
     }
 
-    /// Whether a dump may mean a function that Base exports by this bare name.
+    /// Whether a bare name in a dump may mean a function exported by Base.
     pub(super) fn is_exported(&self, name: &str) -> bool {
         self.has_dumps && is_exported(name)
     }
@@ -226,7 +228,7 @@ impl<'e> Functions<'e> {
         self.is_defined(&module, name)
     }
 
-    /// All functions of the source as people name them, in order.
+    /// All functions of the source by their readable names, in order.
     pub(super) fn spelled(&self) -> BTreeSet<String> {
         let spell = |name: &String, module: &String| match &**module {
             MAIN => name.clone(),
@@ -239,18 +241,18 @@ impl<'e> Functions<'e> {
     }
 }
 
-/// The modules in front of a name, and the name.
+/// The modules that qualify a name, and the name.
 fn split<'n>(parts: &'n [Cow<'_, str>]) -> (Option<Cow<'n, str>>, &'n str) {
     match parts {
         [] => (None, ""),
         [name] => (None, name),
-        // Most paths, and written as they are.
+        // The common case, already in normal form.
         [module, name] if matches!(&**module, BASE | "Core" | MAIN) => (Some(Cow::Borrowed(module)), name),
         [path @ .., name] => (Some(module_path(path.iter().map(|part| &**part)).into()), name),
     }
 }
 
-/// Whether the library has a function of this name, which needs no body.
+/// Whether the library has a function with this name, which needs no body.
 pub(super) fn is_known(name: &str) -> bool {
     BaseFn::from_name(name).is_some()
         || Builtin::from_name(name).is_some()
@@ -258,7 +260,7 @@ pub(super) fn is_known(name: &str) -> bool {
         || Numbers::OPERATORS.contains(&name)
 }
 
-/// Finds the names with modules in a source, and what its tests call.
+/// Finds the qualified names in a source, and the functions that its tests call.
 struct Uses<'f, 'e> {
     of: &'f mut Functions<'e>,
     called: &'f mut FxHashSet<String>,

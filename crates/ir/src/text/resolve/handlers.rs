@@ -1,4 +1,4 @@
-//! The `leave` of Julia up to 1.10 in terms of that of later versions.
+//! Translates the `leave` of Julia up to 1.10 into the later form.
 //!
 //! ```text
 //!            up to 1.10                           since 1.11
@@ -9,11 +9,11 @@
 //! └─── $(Expr(:leave, 1))                      (nothing: the throw left the handler)
 //! ```
 //!
-//! The old form counts handlers, and a throw does not remove the one it lands in. So every block has a stack of the
-//! `enter`s that are not left yet; an entry is *spent* in the code that its own throw reached. A `leave n` becomes
-//! a `leave` of those among the innermost *n* that are not spent.
+//! The old form counts handlers, and a throw does not remove the handler that it reaches. So every block has
+//! a stack of the `enter`s that are not left yet; an entry is *spent* in the code that its own throw reached.
+//! A `leave n` becomes a `leave` of the entries among the innermost *n* that are not spent.
 //!
-//! Stacks are shared lists of interned nodes, so that two of them are equal if their heads are.
+//! Stacks are shared lists of interned nodes, so two stacks are equal if their heads are.
 
 use rustc_hash::FxHashMap;
 
@@ -21,10 +21,10 @@ use super::super::ast::{ExprKind, Function, Literal, Stmt};
 use super::Resolver;
 use super::error::ResolveError;
 
-/// A row: the index of its block and its index there.
+/// A row: the index of its block, and its index in the block.
 pub(super) type At = (usize, usize);
 
-/// A head of a stack; 0 is the empty one.
+/// The head of a stack; 0 is the empty one.
 type Stack = u32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ fn catch_block(stmt: &Stmt<'_>) -> Option<u32> {
     }
 }
 
-/// How many handlers an old `leave` removes.
+/// The number of handlers that an old `leave` removes.
 fn leave_count(stmt: &Stmt<'_>) -> Option<u128> {
     let Stmt::Expr(expr) = stmt else { return None };
     match &expr.kind {
@@ -85,7 +85,7 @@ fn leave_count(stmt: &Stmt<'_>) -> Option<u128> {
 }
 
 impl<'a> Resolver<'a> {
-    /// For each old `leave` the rows of the `enter`s that it has to leave, innermost first.
+    /// For each old `leave` the rows of the `enter`s to leave, innermost first.
     pub(super) fn old_leaves(&mut self, function: &Function<'a>) -> FxHashMap<At, Vec<At>> {
         let mut left = FxHashMap::default();
         let rows = || function.blocks.iter().flat_map(|b| &b.rows);

@@ -2,8 +2,8 @@
 //!
 //! Inside an `Expr` operands are quoted: `:(%5)`, `:(s)`, and symbols twice: `:(:name)`.
 //!
-//! A C function may be named with its library, `(:sin, "libm")`. The library is not consulted, which is a warning: names
-//! of C are looked up in the process.
+//! A C function may be named with its library, `(:sin, "libm")`. The library is ignored with a warning: C
+//! names are looked up in the process.
 
 use super::super::ast::{Expr, ExprKind, Literal, Target};
 use super::body::Body;
@@ -34,7 +34,7 @@ const REFUSED: [(&str, &str); 9] = [
 ];
 
 impl<'a> Body<'_, 'a> {
-    /// Gives the instruction of a row the operation of its `Expr`.
+    /// Sets the operation of a row's instruction from its `Expr`.
     pub(super) fn head(
         &mut self,
         inst: Inst,
@@ -79,7 +79,7 @@ impl<'a> Body<'_, 'a> {
                 Some(())
             }
             ("leave", _) => {
-                // `nothing` stands for an `enter` that the optimiser removed.
+                // `nothing` replaces an `enter` that the optimiser removed.
                 let is_nothing = |e: &Expr<'_>| matches!(&e.kind, ExprKind::Name(name) if name == "nothing");
                 let tokens: Vec<&Expr<'a>> = exprs.into_iter().filter(|e| !is_nothing(e)).collect();
                 if tokens.is_empty() {
@@ -87,7 +87,7 @@ impl<'a> Body<'_, 'a> {
                     return Some(());
                 }
                 self.set(inst, Op::Leave, results, &tokens)?;
-                // Julia lists handlers from the outside; inner ones are entered by later rows.
+                // Julia lists handlers from the outermost; inner ones are entered by later rows.
                 if self.r.functions.has_dumps() {
                     self.func.args_mut(inst).sort_unstable_by_key(|&token| std::cmp::Reverse(token));
                 }
@@ -119,7 +119,7 @@ impl<'a> Body<'_, 'a> {
                 let items: Option<Vec<MetaItem>> = args.iter().map(|arg| self.meta_item(arg)).collect();
                 let meta = self.func.add_meta(MetaData { items: items? });
                 if self.func.level == Level::Low {
-                    // There it is no operation, but a note on the loop whose head it stands in.
+                    // Low IR has no operation for it, but a note on the loop with this head.
                     let head = self.func.inst_block(inst)?;
                     self.func.remove_inst(inst);
                     self.func.set_loop_note(head, Some(meta));
@@ -153,7 +153,7 @@ impl<'a> Body<'_, 'a> {
                 self.func.set_op(inst, Op::StaticDefined(number), &[]);
                 Some(())
             }
-            // The method that the function is known to have, then the call.
+            // The statically known method, then the call.
             ("invoke_modify", [_, callee, rest @ ..]) => {
                 let rest: Vec<&Expr<'a>> = rest.iter().collect();
                 self.call(inst, None, unquote(callee), &rest, results, at)
@@ -180,7 +180,7 @@ impl<'a> Body<'_, 'a> {
                 [only] => self.meta_item(only),
                 [name, count] => match (self.meta_item(name)?, self.meta_item(count)?) {
                     (MetaItem::Name(name), MetaItem::Int(count)) => Some(MetaItem::Pair(name, count)),
-                    // Julia's own spelling of a mark without a value: `(Symbol("julia.simdloop"), nothing)`.
+                    // Julia's spelling of a mark without a value: `(Symbol("julia.simdloop"), nothing)`.
                     (MetaItem::Name(name), MetaItem::Nothing) => Some(MetaItem::Name(name)),
                     _ => self.r.fail(ResolveError::NotAConstant, expr.span),
                 },
@@ -234,7 +234,7 @@ impl<'a> Body<'_, 'a> {
             let callee = self.func.add_callee(CalleeData::Symbol { symbol, params: args, results: given });
             return self.set(inst, Op::CFunction(callee), results, &[]);
         }
-        // A quoted symbol names the function as well.
+        // A quoted symbol may also name the function.
         let named = match &inner.kind {
             ExprKind::Symbol(name) => Expr::new(inner.span, ExprKind::Name(name.clone())),
             _ => inner.clone(),
@@ -253,7 +253,8 @@ impl<'a> Body<'_, 'a> {
         self.set(inst, Op::CFunction(callee), results, &[&named])
     }
 
-    /// `name, type`: the address of a function or variable of C that is of the type. An address in the place of the name is the result.
+    /// `name, type`: the address of a C function or variable of that type. An address in place of the name is
+    /// the result.
     pub(super) fn c_global(
         &mut self,
         inst: Inst,
@@ -369,7 +370,7 @@ impl<'a> Body<'_, 'a> {
 }
 
 impl<'a> Resolver<'a> {
-    /// The name of a C function; `None` inside if it is a pointer value.
+    /// The name of a C function; the inner `None` means a pointer value.
     fn foreign_name(&mut self, target: &Expr<'a>) -> Option<Option<Name>> {
         let inner = unquote(target);
         match &inner.kind {
@@ -389,7 +390,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The symbol that a constant of the text holds: `const memhash = :memhash_seed`.
+    /// The symbol that a constant in the text holds: `const memhash = :memhash_seed`.
     fn named_symbol(&self, name: &str) -> Option<Name> {
         match self.consts.get(name) {
             Some(&Term::Const(Const::Symbol(symbol) | Const::String(symbol))) => Some(symbol),
@@ -401,7 +402,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A C function with the result `Ref{T}` gives a reference to an object: a `T`.
+    /// A C function with the result `Ref{T}` returns a reference to an object: a `T`.
     fn referenced(&self, result: Type) -> Type {
         match self.cx.types.nominal_parts(result) {
             Some((decl, &[of])) if self.library_decl("Ref") == Some(decl) => of,

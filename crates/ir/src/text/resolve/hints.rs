@@ -1,14 +1,14 @@
-//! Inlining hints of a text.
+//! Inlining hints in a text.
 //!
 //! ```text
-//! function f(x::Int64)::Int64 noinline            behind a signature
-//! 1 ─      $(Expr(:meta, :noinline))              the same as Julia prints it of code that is not optimised
-//! 3 ─      $(Expr(:meta, :noinline))              and of optimised code: in a block behind the last `return`, which nothing leads to
-//! │   %1 = invoke g(x::Int64)::Int64 inline       behind a call
+//! function f(x::Int64)::Int64 noinline            after a signature
+//! 1 ─      $(Expr(:meta, :noinline))              the same, as Julia prints it in unoptimised code
+//! 3 ─      $(Expr(:meta, :noinline))              and in optimised code: in an unreachable block after the last `return`
+//! │   %1 = invoke g(x::Int64)::Int64 inline       after a call
 //! ```
 //!
-//! The last `meta` counts, as it does in Julia; a signature counts more. A hint behind a statement that calls no function of the program
-//! is a fault: its author expects an effect.
+//! The last `meta` wins, as in Julia; a signature takes precedence. A hint after a statement that does not
+//! call a function of the program is a fault: its author expects an effect.
 
 use super::super::ast::{ExprKind, Function, Row, Signature};
 use super::Resolver;
@@ -41,7 +41,7 @@ impl<'a> Resolver<'a> {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// Gives a call the hint of its row.
+    /// Sets a call's hint from its row.
     pub(super) fn call_hint(&mut self, inst: Inst, row: &Row<'a>) -> Option<()> {
         let Some((inlining, at)) = row.inlining else { return Some(()) };
         if !matches!(self.func.op(inst), Op::Call | Op::Invoke(_)) {

@@ -1,13 +1,13 @@
-//! Constructs that Julia prints and that mean nothing here: refused where they are reached, not where they are read.
+//! Constructs that Julia prints and that have no meaning here: refused when reached, not when read.
 //!
-//! A dump holds the cold ends of library code: `copyast` of an assertion's text, an `llvmcall` for a processor. A program
-//! that never comes there is to run. So such a row becomes a throw, and a warning says so:
+//! A dump contains the cold paths of library code: `copyast` of an assertion's text, an `llvmcall` for a
+//! processor. A program that never reaches them should run. So such a row becomes a throw, with a warning:
 //!
 //! ```text
 //! %3 = $(Expr(:copyast, …))::Expr        %3 = Core.throw(CompileError("`Expr(:copyast)` is not supported: …"))::Expr
 //! ```
 //!
-//! Low IR is what passes made of a program, so there such a row stays an error.
+//! Low IR is produced by passes, so there such a row stays an error.
 
 use super::body::Body;
 use super::error::ResolveError;
@@ -20,7 +20,7 @@ use crate::op::{Level, Op};
 use crate::types::Type;
 
 impl Body<'_, '_> {
-    /// Makes the row throw a `CompileError` that says what it is and why it means nothing.
+    /// Makes the row throw a `CompileError` that names the construct and the reason.
     pub(super) fn refuse_late(
         &mut self,
         inst: Inst,
@@ -31,7 +31,7 @@ impl Body<'_, '_> {
         self.refuse_row(inst, what, why, at, false)
     }
 
-    /// As [`Self::refuse_late`], of a row that `ends` its block or not.
+    /// Like [`Self::refuse_late`], for a row that `ends` its block or not.
     pub(super) fn refuse_row(
         &mut self,
         inst: Inst,
@@ -50,7 +50,7 @@ impl Body<'_, '_> {
                 self.func.remove_inst(inst);
             }
         } else if self.results(inst) == [Type::TOKEN] {
-            // Tokens are made by statements of their own only.
+            // Only dedicated statements make tokens.
             self.insert_before(inst, throw, &[exception], Type::NOTHING);
             self.func.set_op(inst, Op::GcPreserveBegin, &[]);
         } else {
@@ -60,7 +60,7 @@ impl Body<'_, '_> {
         Some(())
     }
 
-    /// Throws a `CompileError` before an instruction that stays as it is.
+    /// Throws a `CompileError` before an instruction, which stays unchanged.
     pub(super) fn refuse_before(
         &mut self,
         inst: Inst,
@@ -73,7 +73,7 @@ impl Body<'_, '_> {
         Some(())
     }
 
-    /// The exception for what is refused late, and the warning. In low IR it is an error.
+    /// Makes the exception for a late refusal, and warns. In low IR it is an error.
     fn compile_error(&mut self, what: String, why: &'static str, at: Span) -> Option<Value> {
         let error = ResolveError::Unsupported { what, why };
         let exception =
@@ -88,8 +88,8 @@ impl Body<'_, '_> {
         Some(self.func.constant(Const::Aggregate { ty, fields: [message].into() }))
     }
 
-    /// Makes a row that reads an undeclared variable throw an `UndefVarError` when it is reached. A dump has the variables that its
-    /// functions were seen to need; text that people write declares what it reads.
+    /// Makes a row that reads an undeclared variable throw an `UndefVarError` when reached. A dump has the
+    /// variables that its functions needed; hand-written text declares what it reads.
     pub(super) fn undefined_late(&mut self, inst: Inst, name: Name, results: &[Type]) -> bool {
         let &[result] = results else { return false };
         if !self.r.functions.has_dumps() || self.func.level != Level::High {
@@ -102,7 +102,7 @@ impl Body<'_, '_> {
         true
     }
 
-    /// Puts an instruction with one result in front of another.
+    /// Inserts an instruction with one result before another.
     pub(super) fn insert_before(&mut self, inst: Inst, op: Op, args: &[Value], ty: Type) -> Option<Value> {
         let new = self.func.make_inst(op, args, &[], &[ty]);
         self.func.insert_before(new, inst);

@@ -78,7 +78,7 @@ impl<'a> Resolver<'a> {
     }
 
     pub(super) fn range(&mut self, start: &Expr<'a>, stop: &Expr<'a>, at: Span) -> Option<Term> {
-        // `a:b:c` is read as `(a:b):c`.
+        // `a:b:c` parses as `(a:b):c`.
         if let ExprKind::Infix(op, inner) = &start.kind
             && let (":", [first, step]) = (&**op, &inner[..])
         {
@@ -99,11 +99,12 @@ impl<'a> Resolver<'a> {
         self.aggregate(ty, fields, at)
     }
 
-    /// `start:step:stop`, whose end is the last element, as Julia's constructor makes it; of an empty range what lies one before its start.
+    /// `start:step:stop`, whose end is adjusted to the last element, as Julia's constructor does; for an
+    /// empty range, to the value before its start.
     fn step_range(&mut self, fields: [Term; 3], at: Span) -> Option<Term> {
         let [start, step, mut stop] = fields;
         let (elem, by) = (start.ty(), step.ty());
-        // A range of floats keeps its ends in more bits than it is printed with.
+        // A range of floats keeps its ends in more bits than are printed.
         let is_float = |ty| matches!(self.cx.types.primitive(ty), Some((_, PrimitiveRepr::Float)));
         if is_float(elem) || is_float(by) {
             return self.fail_unread(ResolveError::NotAConstant, at);
@@ -185,7 +186,8 @@ impl<'a> Resolver<'a> {
         self.aggregate(ty, vec![tuple], at)
     }
 
-    /// `Pairs{Symbol, V, Tuple{…}, @NamedTuple{…}}(:a => 1, …)`: keyword arguments. Nothing if the type is another one.
+    /// `Pairs{Symbol, V, Tuple{…}, @NamedTuple{…}}(:a => 1, …)`: keyword arguments. `None` for any other
+    /// type.
     pub(super) fn pairs(&mut self, ty: Type, args: &[Expr<'a>], at: Span) -> Option<Option<Term>> {
         let cx = self.cx.clone();
         let (decl, &[_, _, _, values]) = cx.types.nominal_parts(ty)? else { return None };
@@ -222,7 +224,8 @@ impl<'a> Resolver<'a> {
         self.aggregate(Ok(ty), vec![data, itr], at)
     }
 
-    /// Constructors of the library that make their fields of a string: `Regex("…", "i")`, `SubstitutionString("…")`, `CodeUnits("…")`.
+    /// Library constructors that compute their fields from a string: `Regex("…", "i")`,
+    /// `SubstitutionString("…")`, `CodeUnits("…")`.
     pub(super) fn library_constructor(
         &mut self,
         name: &str,
@@ -252,7 +255,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// A regular expression that is not compiled, with the options that Julia's macro sets.
+    /// An uncompiled regular expression with the options that Julia's macro sets.
     fn regex(&mut self, decl: Decl, pattern: Term, flags: &[u8], at: Span) -> Option<Term> {
         // UTF, MATCH_INVALID_UTF, ALT_BSUX and UCP of PCRE2.
         let mut compile = 0x040a_0002u128;
@@ -269,7 +272,7 @@ impl<'a> Resolver<'a> {
         let ty = self.cx.types.nominal(decl, &[]).ok()?;
         let bits = |ty, bits| Term::Const(Const::Bits { ty, bits });
         let pointer = self.cx.types.field_type(ty, 3)?;
-        // NO_UTF_CHECK, because Julia's strings are taken as they are.
+        // NO_UTF_CHECK, because Julia's strings are not validated.
         let fields =
             vec![pattern, bits(Type::UINT32, compile), bits(Type::UINT32, 0x4000_0000), bits(pointer, 0)];
         self.aggregate(Ok(ty), fields, at)

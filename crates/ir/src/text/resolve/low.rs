@@ -1,6 +1,7 @@
 //! Rows of low IR to operations.
 //!
-//! Low IR uses the same rows. An operation is a call of its name; what is no value follows the operands after `;`:
+//! Low IR uses the same rows. An operation is a call of its name; attributes that are not values follow the
+//! operands after `;`:
 //!
 //! | row | operation |
 //! |---|---|
@@ -43,7 +44,7 @@ use crate::op::{Access, Level, Op, Ordering, Region, RmwOp};
 use crate::runtime_fn::RuntimeFn;
 use crate::types::Type;
 
-/// The operations that are read here, beside those of [`Op::PLAIN_LOW`].
+/// The operations read here, in addition to [`Op::PLAIN_LOW`].
 const NAMES: [&str; 15] = [
     "load",
     "store",
@@ -199,7 +200,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An operation on vectors: how they are divided, and which lane, come before the operands.
+    /// A vector operation: the division into lanes, and the lane, precede the operands.
     fn vector(
         &mut self,
         inst: Inst,
@@ -285,7 +286,7 @@ impl<'a> Body<'_, 'a> {
         Some(list)
     }
 
-    /// `slot_addr(0; size = 16, align = 8)`: slots are known by their number.
+    /// `slot_addr(0; size = 16, align = 8)`: slots are identified by number.
     fn slot_addr(&mut self, inst: Inst, number: &Expr<'a>, attributes: &[Expr<'a>], at: Span) -> Option<()> {
         let slot = integer(number).and_then(|v| u32::try_from(v).ok()).filter(|&v| v < MAX_SLOTS);
         let Some(slot) = slot else { return self.bad("slot_addr", "the number of a slot", number.span) };
@@ -318,7 +319,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// An operand that is an address; `None` inside if the call is something else.
+    /// An address operand; the inner `None` means that the call is something else.
     pub(super) fn address(
         &mut self,
         callee: &Expr<'a>,
@@ -350,7 +351,7 @@ impl<'a> Body<'_, 'a> {
         Some(Some(self.func.constant(Const::Address(address))))
     }
 
-    /// An address of a permanent object: its type, and its bits if it is a box.
+    /// The address of a permanent object: its type, and its bits if it is a box.
     fn object_address(&mut self, name: &str, args: &[Expr<'a>], at: Span) -> Option<Address> {
         let bits = |e: &Expr<'_>| match e.kind {
             ExprKind::Literal(Literal::Int { negative: false, magnitude }) => Some(magnitude.get()),
@@ -372,7 +373,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Operands that are addresses of things that the linker knows.
+/// Operands that are addresses resolved by the linker.
 pub(in super::super) const ADDRESSES: [&str; 9] = [
     "symbol_addr",
     "module_addr",
@@ -385,7 +386,7 @@ pub(in super::super) const ADDRESSES: [&str; 9] = [
     "boxed_addr",
 ];
 
-/// More slots than these make no sense in one activation.
+/// More slots are implausible in one activation.
 const MAX_SLOTS: u32 = 1 << 20;
 
 fn symbol<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
@@ -405,7 +406,7 @@ fn integer(expr: &Expr<'_>) -> Option<i64> {
     }
 }
 
-/// The logarithm of an alignment in bytes.
+/// Log2 of an alignment in bytes.
 fn alignment(expr: &Expr<'_>) -> Option<u8> {
     let bytes = u32::try_from(integer(expr)?).ok()?;
     bytes.is_power_of_two().then(|| bytes.trailing_zeros() as u8)

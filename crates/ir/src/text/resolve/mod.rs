@@ -1,6 +1,7 @@
-//! The syntax tree to a [`Module`]: names get their meaning, literals their type, blocks their terminators.
+//! Turns the syntax tree into a [`Module`]: names get their meaning, literals their type, blocks their
+//! terminators.
 //!
-//! | file | what it turns into what |
+//! | file | translates |
 //! |---|---|
 //! | `types` | type expressions into [`Type`](crate::Type)s |
 //! | `exact` | types of tests into types with their own variables |
@@ -12,24 +13,25 @@
 //! | `functions` | names of functions into their modules |
 //! | `statics` | the `where` of a signature into static parameters |
 //! | `low` | rows of low IR into operations |
-//! | `handlers` | the `leave` of Julia up to 1.10 into that of later ones |
+//! | `handlers` | the `leave` of Julia up to 1.10 into the later form |
 //! | `exceptions` | constructors of exceptions into `%new` |
-//! | `unknown` | types and constants that a dump does not say into throws |
+//! | `unknown` | undeclared types and constants of dumps into throws |
 //! | `late` | constructs without a meaning into throws |
-//! | `spelling` | which expressions are literals, which rows are hints alone |
-//! | `hints` | what functions and calls ask about inlining |
-//! | `prelude` | names of Julia's library into the types that they stand for |
+//! | `spelling` | which expressions are literals, which rows are only hints |
+//! | `hints` | inlining hints of functions and calls |
+//! | `prelude` | names of Julia's library into types |
 //! | `created` | the types of `%new` |
 //! | `narrow` | φ, φᶜ and `return` of narrower types than their operands into assertions |
-//! | `widths` | decimal integers into constants where rows leave their types open |
-//! | `near` | unknown names into known ones that may be meant |
+//! | `widths` | decimal integers into constants where rows do not determine their types |
+//! | `near` | unknown names into suggestions |
 //!
-//! **Modules.** A function has a module (`functions`); nothing else has: `Base.add_int`, `Core.Intrinsics.add_int` and `add_int` are one
-//! thing, as are `Main.throw` and `throw`. A name in front of a call is, in this order: an argument, an intrinsic, a builtin, a type,
-//! a function. A name that is an operand is an argument, a literal (`nothing`, `NaN`), a `const`, a type, a module or a
-//! function; a statement that is a declared global reads it.
+//! **Modules.** A function has a module (`functions`); nothing else does: `Base.add_int`,
+//! `Core.Intrinsics.add_int` and `add_int` are the same, as are `Main.throw` and `throw`. A callee's name is,
+//! in this order: an argument, an intrinsic, a builtin, a type, a function. A name used as an operand is an
+//! argument, a literal (`nothing`, `NaN`), a `const`, a type, a module or a function; a statement that names
+//! a declared global reads it.
 //!
-//! All faults are collected; a row with a fault leaves a hole that later rows do not complain about.
+//! All faults are collected; a row with a fault leaves a hole that later rows do not report again.
 
 mod body;
 mod bytes;
@@ -86,23 +88,21 @@ pub use functions::{Alone, Surroundings};
 pub use term::Term;
 use types::TypeVar;
 
-/// A call of constants: what a check runs, or a user asks for.
+/// A call with constant arguments: run by a check, or requested by a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The call's place in its source.
     pub span: Span,
     /// The callee: a function, or an object.
     pub callee: Term,
-    /// The arguments.
     pub args: Vec<Term>,
 }
 
-/// A test that a text carries.
+/// A test in a text.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The place of the line.
+    /// The span of its line.
     pub span: Span,
-    /// The call.
     pub call: Call,
     /// The expected outcome.
     pub outcome: Outcome,
@@ -122,18 +122,19 @@ pub enum Outcome {
 pub struct Unit {
     /// Functions and globals.
     pub module: Module,
-    /// The types that it declares, in order, and those that it names and does not declare, as far as they were guessed.
+    /// The types that it declares, in order, followed by the undeclared types that it names and that were
+    /// guessed.
     pub types: Vec<Decl>,
     /// Tests, in order.
     pub checks: Vec<Check>,
 }
 
-/// Reads a source. With errors in the findings the unit lacks what they are about.
+/// Reads a source. If the findings contain errors, the unit lacks the faulty parts.
 pub fn read(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
     read_among(source, cx, &Alone)
 }
 
-/// As [`read`], among other programs.
+/// Like [`read`], among other programs.
 pub fn read_among(source: &SourceFile, cx: &Arc<Context>, others: &dyn Surroundings) -> (Unit, Diagnostics) {
     let (file, diagnostics) = super::parse(source);
     let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(others));
@@ -141,7 +142,8 @@ pub fn read_among(source: &SourceFile, cx: &Arc<Context>, others: &dyn Surroundi
     (unit, resolver.diagnostics)
 }
 
-/// As [`read`], for a text of Julia's library: the name of a builtin means the builtin there, also where a program declares a type of that name.
+/// Like [`read`], for a text of Julia's library: the name of a builtin means the builtin, even where a
+/// program declares a type with that name.
 pub fn read_library(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostics) {
     let (file, diagnostics) = super::parse(source);
     let mut resolver = Resolver::new(source.text(), cx, diagnostics, Functions::new(&Alone));
@@ -150,7 +152,7 @@ pub fn read_library(source: &SourceFile, cx: &Arc<Context>) -> (Unit, Diagnostic
     (unit, resolver.diagnostics)
 }
 
-/// Reads a call such as `fib(35)`; its functions may be those of `module`.
+/// Reads a call such as `fib(35)`, which may use functions of `module`.
 pub fn read_call(source: &SourceFile, module: &Module) -> Result<Call, Diagnostics> {
     let (expr, diagnostics) = super::parse::parse_expr(source);
     let names = &module.cx.names;
@@ -172,48 +174,49 @@ struct Resolver<'a> {
     cx: Arc<Context>,
     source: &'a str,
     diagnostics: Diagnostics,
-    /// The level of what is being read: it decides which type names exist and what literals are.
+    /// The level being read: it determines which type names exist and what literals are.
     level: Level,
     type_vars: Vec<(Cow<'a, str>, TypeVar)>,
-    /// Whether a type was read since this was cleared that has no form of its own here, and became a supertype.
+    /// Set if a type without a form here was read, and widened to a supertype.
     has_widened: bool,
-    /// While the type of a test is read: the bounds of the variables that are not bound yet.
+    /// While the type of a test is read: the bounds of the variables not yet bound.
     exact: Option<Vec<(Type, Type)>>,
-    /// Of the free ones that were named, the place of the one that was bound first.
+    /// Among the free variables named so far, the position of the one bound first.
     lowest_free: usize,
     consts: FxHashMap<Cow<'a, str>, Term>,
     globals: FxHashMap<Name, Type>,
     /// Where they are declared.
     global_places: FxHashMap<Name, Span>,
-    /// Constants of functions that have an identity.
+    /// Hidden globals for constants of functions that have an identity.
     hidden: Vec<Global>,
     /// The functions of the source.
     functions: Functions<'a>,
-    /// The arguments of the function at hand, for suggestions.
+    /// The arguments of the current function, for suggestions.
     arguments: Vec<Cow<'a, str>>,
-    /// How often similar names were looked for.
+    /// The number of searches for similar names.
     searches: usize,
-    /// The minor version of the text's Julia: some types of its library differ.
+    /// The minor version of the text's Julia: some library types differ.
     version: u32,
-    /// The closures that the text names, and how many parameters their types have.
+    /// The closures that the text names, and the number of parameters of their types.
     closures: FxHashMap<&'a str, usize>,
-    /// The types that were declared because the text does not say what they are, see `unknown`.
+    /// The types declared by guess because the text does not define them, see `unknown`.
     guessed: RefCell<FxHashSet<Decl>>,
-    /// The types of which nothing is known, with the places that named them first.
+    /// The types of which nothing is known, each with its first mention.
     unknown: Vec<(String, Span)>,
-    /// Whether rows of a dump are read: those may have constants that are unknown here.
+    /// Whether rows of a dump are being read: those may have constants unknown here.
     reads_rows: bool,
-    /// The constant of the row at hand that is unknown here.
+    /// The unknown constant of the current row.
     unread: Option<String>,
     /// The names in `typeof(name)`: functions, whether or not they are defined here.
     typeof_names: FxHashSet<&'a str>,
-    /// Whether the text is one of Julia's library, where a builtin's name means the builtin whatever else is declared.
+    /// Whether the text belongs to Julia's library, where a builtin's name means the builtin whatever else is
+    /// declared.
     is_library: bool,
-    /// Whether it was said that the types take too much memory.
+    /// Whether it was reported that the types take too much memory.
     has_most_types: bool,
 }
 
-/// The names that stand in `typeof(…)` somewhere in the text.
+/// The names inside `typeof(…)` anywhere in the text.
 fn typeof_names(source: &str) -> FxHashSet<&str> {
     let inside = source.split("typeof(").skip(1);
     inside
@@ -222,7 +225,7 @@ fn typeof_names(source: &str) -> FxHashSet<&str> {
         .collect()
 }
 
-/// The part of a qualified name that counts.
+/// The significant part of a qualified name.
 fn last_name<'n>(parts: &'n [Cow<'_, str>]) -> &'n str {
     parts.last().map_or("", |part| part)
 }
@@ -262,13 +265,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Notes a fault; gives nothing, in whatever type is wanted.
+    /// Reports a fault; returns `None`.
     fn fail<T>(&mut self, error: impl Finding, at: Span) -> Option<T> {
         self.diagnostics.error(&error, at);
         None
     }
 
-    /// A second definition, with the place of the first.
+    /// Reports a second definition, with the place of the first.
     fn fail_again(&mut self, error: impl Finding, at: Span, first: Option<Span>) {
         let diagnostic = Diagnostic::error(&error, at);
         self.diagnostics.push(match first {
@@ -286,7 +289,7 @@ impl<'a> Resolver<'a> {
         });
     }
 
-    /// Whether names are looked for that are similar to one more unknown one.
+    /// Whether to search for names similar to another unknown one.
     fn looks_for_similar(&mut self) -> bool {
         self.searches += 1;
         self.searches <= near::SEARCHES
@@ -306,7 +309,7 @@ impl<'a> Resolver<'a> {
             || !name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '#')) && !name.is_empty()
     }
 
-    /// Whether the source defines a function of this name, modules in front of it or not, that is no constructor.
+    /// Whether the source defines a function, not a constructor, with this name, qualified or not.
     fn is_own_function(&self, parts: &[Cow<'_, str>]) -> bool {
         self.functions.defines(parts) && !self.is_type_name(last_name(parts))
     }
@@ -331,7 +334,7 @@ impl<'a> Resolver<'a> {
             .chain(Intrinsic::ALL.iter().map(|i| i.name()))
             .chain(Builtin::ALL.iter().map(|b| b.name()))
             .chain(BaseFn::ALL.iter().map(|f| f.name()));
-        // Functions of this name in modules are meant before those of names that are like it.
+        // Functions with this name in other modules are better suggestions than similar names.
         let is_same = |function: &&str| function.rsplit_once('.').is_some_and(|(_, last)| last == name);
         let same: Vec<&str> = functions.iter().map(String::as_str).filter(is_same).collect();
         let near = if same.is_empty() { near::near(name, known) } else { same };
@@ -367,7 +370,7 @@ impl<'a> Resolver<'a> {
             }
         }
         for global in std::mem::take(&mut self.hidden) {
-            // The name is one that the text does not have.
+            // The text cannot contain this name, so it is free.
             let _ = module.add_global(global);
         }
         self.level = Level::High;
@@ -393,13 +396,13 @@ impl<'a> Resolver<'a> {
             Some(ty) => self.converted(value, ty)?,
             None => self.term(value, None)?,
         };
-        // `const Alias::Type{T} = T`: as a constant the type has the type of its object.
+        // `const Alias::Type{T} = T`: as a constant, a type has the type of its object.
         if let (Some(ty), Term::Const(Const::Type { of, .. })) = (declared, &term)
             && self.cx.types.type_of(*of) == Ok(ty)
         {
             declared = Some(term.ty());
         }
-        // An array has an identity: naming the constant means the one of the global variable.
+        // An array has an identity: naming the constant refers to the global variable's object.
         let is_shared = self.is_shared(&term);
         if decl.is_const && !is_shared {
             self.consts.insert(text.clone(), term.clone());
@@ -416,7 +419,7 @@ impl<'a> Resolver<'a> {
         Some(())
     }
 
-    /// The type of a global variable: of the source, or of another program, which is declared here then.
+    /// The type of a global variable: of the source, or of another program, which is then declared here.
     fn variable(&mut self, name: &str) -> Option<Type> {
         let interned = self.cx.names.intern(name);
         if let Some(&ty) = self.globals.get(&interned) {
@@ -429,7 +432,7 @@ impl<'a> Resolver<'a> {
         Some(ty)
     }
 
-    /// Whether a constant has an identity, or a part that has one.
+    /// Whether a constant, or a part of it, has an identity.
     fn is_shared(&self, term: &Term) -> bool {
         match term {
             Term::Const(_) | Term::Bytes(_) => false,
@@ -468,8 +471,9 @@ impl<'a> Resolver<'a> {
         Some(name)
     }
 
-    /// The global variable that holds the one task of a program: `jl_get_current_task` gives it, and generators of random numbers keep their
-    /// state in it. Julia fills that state at random; here every run begins with the same numbers.
+    /// The global variable that holds the only task of a program: `jl_get_current_task` returns it, and
+    /// random number generators keep their state in it. Julia fills that state at random; here every run
+    /// begins with the same numbers.
     fn task(&mut self, at: Span) -> Option<Name> {
         let name = self.cx.names.intern("#task");
         if self.globals.contains_key(&name) {
@@ -478,7 +482,7 @@ impl<'a> Resolver<'a> {
         let task = self.cx.types.find_builtin(self.cx.names.intern("Task"));
         let ty = task.and_then(|decl| self.cx.types.nominal(decl, &[]).ok())?;
         let field = |n: usize| self.cx.types.field_type(ty, n);
-        // The square roots of the first primes give bits that look like none.
+        // The square roots of the first primes provide random-looking bits.
         let seeds =
             [0x6a09_e667_f3bc_c908, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
         let mut seeds = seeds.into_iter();

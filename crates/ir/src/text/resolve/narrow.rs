@@ -1,7 +1,8 @@
 //! φ, φᶜ and `return` whose types are narrower than their operands.
 //!
-//! Julia's inference may know more of a value than its row says: that a test on the way excludes what else it could be, or that no
-//! path comes by the edge. The value then *has* the narrower type. Here a row with an assertion says so, on the edge:
+//! Julia's inference may have found more about a value than its row says: that a dominating test excludes
+//! other types, or that an edge is never taken. The value then *has* the narrower type. Here an assertion on
+//! the edge makes that explicit:
 //!
 //! ```text
 //! 1 ─ %2 = memoryrefget(%1)::Any                          goto #4 if not %4
@@ -9,12 +10,12 @@
 //! 3 ┄ %7 = φ (#2 => 0, #1 => %2)::Int64               3 ┄ %7 = φ (#2 => 0, #4 => %9)::Int64
 //! ```
 //!
-//! | operand and type | becomes |
+//! | operand and its row's type | becomes |
 //! |---|---|
-//! | share values | a π at the end of the edge, which throws a `TypeError` if it does not hold |
-//! | share none | no operand: the value is undefined on this edge, and its use throws an `UndefVarError` |
+//! | overlap | a π at the end of the edge, which throws a `TypeError` if it does not hold |
+//! | are disjoint | no operand: the value is undefined on this edge, and its use throws an `UndefVarError` |
 //!
-//! A φᶜ is the same with the ϒ that it names: a π before the ϒ, or a ϒ of nothing.
+//! A φᶜ is treated the same way through the ϒ that it names: a π before the ϒ, or an undefined ϒ.
 
 use super::body::Body;
 use crate::entity::{Block, Inst, Value};
@@ -23,7 +24,7 @@ use crate::types::Type;
 
 use rustc_hash::FxHashMap;
 
-/// How the type of an operand relates to that of its row.
+/// How the type of an operand relates to the type of its row.
 enum Fit {
     Surely,
     Perhaps,
@@ -72,7 +73,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Asserts the only operand of an instruction before it, unless it surely is of the type or never.
+    /// Asserts the only operand of an instruction before it, unless its type always or never matches.
     fn assert_operand(&mut self, inst: Inst, value: Value, wanted: Type) {
         if let Fit::Perhaps = self.fit(value, wanted)
             && let Some(value) = self.asserted(inst, inst, value, wanted)
@@ -81,7 +82,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The value with an assertion before `at`, which has the place of `row`.
+    /// The value, asserted before `at`, with the place of `row`.
     fn asserted(&mut self, at: Inst, row: Inst, value: Value, wanted: Type) -> Option<Value> {
         let value = self.insert_before(at, Op::Pi, &[value], wanted)?;
         if let Some(pi) = self.func.def_inst(value) {
@@ -101,7 +102,7 @@ impl Body<'_, '_> {
                 Fit::Surely => (from, value),
                 Fit::Never => continue,
                 Fit::Perhaps => {
-                    // An edge that does not exist is an error of another rule.
+                    // A missing edge violates another rule.
                     let Some(edge) = self.edge(from, to) else { return };
                     let end = self.func.terminator(edge);
                     match end.and_then(|end| self.asserted(end, phi, value, wanted)) {
@@ -127,14 +128,15 @@ impl Body<'_, '_> {
             };
             let &[value] = self.func.args(upsilon) else { continue };
             match self.fit(value, wanted) {
-                // What another φᶜ reads stays.
+                // A ϒ that another φᶜ also reads stays.
                 Fit::Never if readers.get(&stored) == Some(&1) => self.func.set_op(upsilon, Op::Upsilon, &[]),
                 _ => self.assert_operand(upsilon, value, wanted),
             }
         }
     }
 
-    /// The block for code of the edge: the one that it leaves, if no other edge does, else a new one on the edge.
+    /// The block for code on the edge: its source, if that has no other successor, else a new block on the
+    /// edge.
     fn edge(&mut self, from: Block, to: Block) -> Option<Block> {
         let end = self.func.terminator(from)?;
         let targets = self.func.inst_blocks(end);

@@ -1,20 +1,22 @@
-//! Names that a misspelt one may mean.
+//! Suggestions for misspelt names.
 //!
-//! A candidate is near if few letters have to be inserted, removed, replaced or exchanged with their neighbour: at most
-//! one in three, and at most three. Only the nearest are given. Cost: candidates times the product of the lengths, less where a few letters tell
-//! that one is far; names beyond [`MAX_LENGTH`] are not compared.
+//! A candidate is near if few letters have to be inserted, removed, replaced or swapped with their neighbour:
+//! at most one in three, and at most three. Only the nearest are suggested. Cost: candidates times the
+//! product of the lengths, less where a few letters already show that one is far; names beyond [`MAX_LENGTH`]
+//! are not compared.
 //!
-//! Each search walks all candidates, so a source with many unknown names would take time in proportion to the square of its size: the
-//! caller asks for the first [`SEARCHES`] unknown names only.
+//! Each search walks all candidates, so a source with many unknown names would take quadratic time: the
+//! caller searches only for the first [`SEARCHES`] unknown names.
 
-/// Longer names are not misspelt but different.
+/// Longer names are different rather than misspelt.
 const MAX_LENGTH: usize = 40;
-/// More candidates than these explain nothing.
+/// More suggestions do not help.
 const MAX_SHOWN: usize = 4;
-/// The number of unknown names of a source for which similar ones are suggested. More of them are not misspelt names.
+/// The number of unknown names in a source for which similar ones are suggested. Further ones are unlikely to
+/// be misspellings.
 pub(super) const SEARCHES: usize = 8;
 
-/// The candidates nearest to `name`, in the order of the alphabet.
+/// The candidates nearest to `name`, in alphabetical order.
 pub(super) fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let Some((name, limit)) = Letters::of(name) else { return Vec::new() };
     let mut found: Vec<(usize, &str)> =
@@ -40,7 +42,7 @@ struct Letters {
 }
 
 impl Letters {
-    /// The letters, and how far a name may be from it that is near.
+    /// The letters, and the greatest distance of a near name.
     fn of(name: &str) -> Option<(Letters, usize)> {
         let mut of = Letters { letters: ['\0'; MAX_LENGTH], length: 0 };
         for letter in name.chars() {
@@ -55,9 +57,10 @@ impl Letters {
         &self.letters[..self.length]
     }
 
-    /// Edits to another name, where an exchange of neighbours counts as one; `None` for the name itself and beyond the limit.
+    /// The edit distance to another name, where a swap of neighbours counts as one; `None` for the name
+    /// itself and beyond the limit.
     fn distance(&self, other: &str, limit: usize) -> Option<usize> {
-        // Most names are ASCII, and longer in bytes than in letters otherwise.
+        // Most names are ASCII; others have more bytes than letters.
         if other.len() + limit < self.length || other.is_ascii() && other.len() > self.length + limit {
             return None;
         }
@@ -77,7 +80,7 @@ impl Letters {
                     row[j] = row[j].min(before[j - 2] + 1);
                 }
             }
-            // An exchange looks back two rows; both are too far.
+            // A swap refers to the row before the last; both rows are beyond the limit.
             if row[..=b.len()].iter().chain(&above[..=b.len()]).all(|&edits| edits > limit) {
                 return None;
             }

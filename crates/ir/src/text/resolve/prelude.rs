@@ -1,15 +1,17 @@
-//! Types of Julia's library that a text names without declaring them.
+//! Types of Julia's library that a text may name without declaring them.
 //!
-//! Printed IR says `Dict{String, Int64}` and declares nothing. `prelude.jlir` has such declarations in the text form of this IR, one a line. A
-//! line is read when a name in it is looked up and unknown, with what it names in turn; so a program has the types that it uses and no more.
-//! A declaration of the text itself comes first. A line `const A{T} = B{T, 1}` is another name of a type.
+//! Printed IR mentions `Dict{String, Int64}` without a declaration. `prelude.jlir` has such declarations in
+//! the text form of this IR, one per line. A line is read when one of its names is looked up and unknown,
+//! together with the names it uses; so a program has only the types that it uses. A declaration in the text
+//! itself takes precedence. A line `const A{T} = B{T, 1}` is an alias of a type.
 //!
-//! Some types changed. A line that ends in `# until 1.10` or `# since 1.11` holds for texts of those versions, which are told apart by
-//! what they name ([`version_of`]): a text without `Memory` is one of 1.10.
+//! Some types changed. A line that ends in `# until 1.10` or `# since 1.11` applies to texts of those
+//! versions, which are recognised by what they name ([`version_of`]): a text without `Memory` is from 1.10.
 //!
 //! Cost: a look-up for each unknown name; an alias is read at each use.
 //!
-//! Not done: several texts of one context share its types, so a later one cannot declare a type of the prelude differently.
+//! Not done: several texts in one context share its types, so a later one cannot declare a prelude type
+//! differently.
 
 use std::sync::LazyLock;
 
@@ -36,7 +38,7 @@ static LINES: LazyLock<FxHashMap<&str, Vec<&str>>> = LazyLock::new(|| {
     lines
 });
 
-/// The minor version of the Julia 1 that printed a text, as far as types of its library depend on it.
+/// The minor version of the Julia 1 that printed a text, as far as library types depend on it.
 pub(super) fn version_of(source: &str) -> u32 {
     let has_labels = || {
         ["builtin Core.", "builtin Base.", "intrinsic Core.", "intrinsic Base."]
@@ -52,7 +54,7 @@ pub(super) fn version_of(source: &str) -> u32 {
 }
 
 impl<'a> Resolver<'a> {
-    /// Declares the type of this name if the prelude has it.
+    /// Declares the type with this name if the prelude has it.
     pub(super) fn declare_known(&self, name: &str) -> Option<Decl> {
         let line = line_of(name, self.version).filter(|line| !line.starts_with(ALIAS))?;
         let source = SourceFile::new("prelude", line).ok()?;
@@ -72,13 +74,13 @@ impl<'a> Resolver<'a> {
         inner
     }
 
-    /// Whether the prelude has another name for a type.
+    /// Whether the prelude has an alias with this name.
     pub(super) fn is_alias(&self, name: &str) -> bool {
         line_of(name, self.version).is_some_and(|line| line.starts_with(ALIAS))
     }
 
-    /// The type that another name means, with the parameters in the text; missing ones are open. The outer `None` is an error,
-    /// the inner one no such name.
+    /// The type that an alias means, with the parameters in the text; missing ones are open. The outer `None`
+    /// is an error, the inner one means that there is no such alias.
     pub(super) fn alias(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Option<Type>> {
         let Some(line) = line_of(name, self.version).and_then(|line| line.strip_prefix(ALIAS)) else {
             return Some(None);
@@ -121,10 +123,10 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// How a line with another name of a type begins.
+/// How an alias line begins.
 const ALIAS: &str = "const ";
 
-/// The declaration of a name: the last line that holds for a version.
+/// The declaration of a name: the last line that applies to a version.
 fn line_of(name: &str, version: u32) -> Option<&'static str> {
     LINES.get(name)?.iter().rev().copied().find(|line| holds(line, version))
 }
@@ -138,7 +140,7 @@ fn holds(line: &str, version: u32) -> bool {
     }
 }
 
-/// The name that a line declares.
+/// The name declared by a line.
 fn declared(line: &str) -> Option<&str> {
     let rest = ["struct ", "mutable struct ", "abstract type ", "primitive type ", ALIAS]
         .iter()
@@ -155,7 +157,7 @@ mod tests {
     use crate::Context;
     use crate::text::read;
 
-    /// Each type of both eras is read, and is defined.
+    /// Every type of both version ranges is read and defined.
     #[test]
     fn every_line_is_read() {
         for (version, says) in

@@ -1,4 +1,4 @@
-//! Questions about the spelling of expressions: which are literals, and which rows and blocks are hints alone.
+//! Predicates on the spelling of expressions: which are literals, and which rows and blocks are only hints.
 
 use rustc_hash::FxHashSet;
 
@@ -14,7 +14,7 @@ pub(super) fn is_imaginary(expr: &Expr<'_>) -> bool {
     }
 }
 
-/// `0.0 + 1.0im::T`, which says the type of all of it, as `(0.0 + 1.0im)::T`.
+/// `0.0 + 1.0im::T`, where the type applies to the whole, as `(0.0 + 1.0im)::T`.
 pub(super) fn regrouped<'a>(expr: &Expr<'a>) -> Option<Expr<'a>> {
     let ExprKind::Infix(op, args) = &expr.kind else { return None };
     let [first, Expr { kind: ExprKind::Annotated(Some(last), ty), .. }] = &args[..] else { return None };
@@ -49,8 +49,8 @@ pub(super) fn is_infix_literal(op: &str, args: &[Expr<'_>]) -> bool {
     }
 }
 
-/// Whether a quote holds a piece of Julia's syntax, which is an object of Julia's own (`Expr`, `LineNumberNode`): `:(a + b)`,
-/// `$(QuoteNode(:(f(x))))`, `$(QuoteNode(quote … end))`.
+/// Whether a quote holds a piece of Julia syntax, which is one of Julia's syntax objects (`Expr`,
+/// `LineNumberNode`): `:(a + b)`, `$(QuoteNode(:(f(x))))`, `$(QuoteNode(quote … end))`.
 pub(super) fn is_syntax(expr: &Expr<'_>) -> bool {
     let quoted = match &expr.kind {
         ExprKind::QuoteNode(inner) => match &inner.kind {
@@ -82,7 +82,7 @@ pub(super) fn flattened<'e, 'a>(op: &str, args: &'e [Expr<'a>]) -> Vec<&'e Expr<
     }
 }
 
-/// Whether an expression is what `show` prints of a function: its name, `!f`, `f ∘ g`.
+/// Whether an expression is `show`'s form of a function: its name, `!f`, `f ∘ g`.
 fn is_function_literal(expr: &Expr<'_>) -> bool {
     match &expr.kind {
         ExprKind::Name(name) => !is_literal_name(name),
@@ -94,7 +94,7 @@ fn is_function_literal(expr: &Expr<'_>) -> bool {
     }
 }
 
-/// A tuple with decimal numbers in it, whose text does not say their types.
+/// A tuple that contains decimal numbers, whose text does not show their types.
 pub(super) fn has_plain_parts(expr: &Expr<'_>) -> bool {
     match &unquote(expr).kind {
         ExprKind::Tuple(items) => items.iter().any(|item| is_plain(item) || has_plain_parts(item)),
@@ -103,7 +103,6 @@ pub(super) fn has_plain_parts(expr: &Expr<'_>) -> bool {
     }
 }
 
-/// Names that are literals.
 pub(super) fn is_literal_name(name: &str) -> bool {
     const NAMES: [&str; 17] = [
         "true", "false", "nothing", "missing", "Inf", "Inf64", "Inf32", "Inf16", "NaN", "NaN64", "NaN32",
@@ -112,12 +111,12 @@ pub(super) fn is_literal_name(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// A decimal number, whose text does not say its type: integers, and floats that may be of 16 bits.
+/// A decimal number, whose text does not show its type: integers, and floats that may have 16 bits.
 pub(super) fn is_plain(expr: &Expr<'_>) -> bool {
     matches!(unquoted(expr).kind, ExprKind::Literal(Literal::Int { .. } | Literal::Float64(_)))
 }
 
-/// The expression inside of a quote.
+/// The expression inside a quote.
 pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
     match &expr.kind {
         ExprKind::Quote(inner) => inner,
@@ -125,7 +124,8 @@ pub(super) fn unquoted<'e, 'a>(expr: &'e Expr<'a>) -> &'e Expr<'a> {
     }
 }
 
-/// How many blocks a function has without that of `meta` rows that Julia puts behind the last `return`.
+/// The number of blocks of a function without the block of `meta` rows that Julia puts after the last
+/// `return`.
 pub(super) fn blocks_that_run(function: &Function<'_>) -> usize {
     match function.blocks.split_last() {
         Some((last, before))
@@ -147,7 +147,7 @@ pub(super) fn meta<'e, 'a>(stmt: &'e Stmt<'a>) -> Option<impl Iterator<Item = &'
     }
 }
 
-/// The rows that other statements read than splatting calls, `Core._apply_iterate(…)`.
+/// The rows that are read by statements other than splatting calls, `Core._apply_iterate(…)`.
 pub(super) fn read_whole(blocks: &[Block<'_>]) -> FxHashSet<u32> {
     fn note(expr: &Expr<'_>, found: &mut FxHashSet<u32>) {
         match &expr.kind {

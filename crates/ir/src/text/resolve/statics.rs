@@ -1,13 +1,13 @@
-//! The `where` of a signature to static parameters.
+//! Turns the `where` of a signature into static parameters.
 //!
 //! ```text
 //! f(x::Vector{T}, y::S) where {T, Int8 <: S <: Real, N = 3, U = #undef}
-//!   parameters   x::Array           y::Real          each variable stands for its upper bound
-//!   patterns     x::Vector{<0>}     y::<1>           each variable stands for itself
+//!   parameters   x::Array           y::Real          each variable replaced by its upper bound
+//!   patterns     x::Vector{<0>}     y::<1>           each variable kept
 //! ```
 //!
-//! So the types of a signature with open variables are read twice. A variable that is known stands for its value both times. Of
-//! `… where T where S`, `S` is the first.
+//! So the types of a signature with open variables are read twice. A variable with a value is replaced by it
+//! both times. In `… where T where S`, `S` is the first.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use crate::func::Signature;
 use crate::op::{Level, Op};
 use crate::types::{StaticBound, StaticParam, Statics, Type, TypeError, TypeKind};
 
-/// The variables of a `where` as both readings see them.
+/// The variables of a `where` in both readings.
 #[derive(Default)]
 pub(super) struct Variables<'a> {
     params: Vec<StaticParam>,
@@ -44,7 +44,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The type of a static parameter that stands without an annotation: that of its value where the signature gives it.
+    /// The type of an unannotated static parameter: the type of its value if the signature states it.
     pub(super) fn type_of_static(&self, number: u32) -> Type {
         match self.func.sig.statics.get(number).map(|param| param.bound) {
             Some(StaticBound::Value(value)) => self.r.cx.types.static_type(value),
@@ -52,7 +52,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Whether the signature lacks the static parameter: a dump prints no `where`. The type of `…::Type{T}` determines its value.
+    /// Whether the signature lacks the static parameter: a dump prints no `where`. The type of `…::Type{T}`
+    /// determines its value.
     pub(super) fn unbound_static(&self, number: u32, ty: Type) -> Option<Option<Type>> {
         let is_bound = self.func.sig.statics.get(number).is_some();
         let of = match *self.r.cx.types.kind(ty) {
@@ -62,7 +63,7 @@ impl Body<'_, '_> {
         (!is_bound && self.r.functions.has_dumps()).then_some(of)
     }
 
-    /// A static parameter that nothing gives: an `UndefVarError` when `inst` is reached.
+    /// A static parameter that is never bound: an `UndefVarError` when `inst` is reached.
     pub(super) fn undefined(&mut self, inst: Inst, number: u32, ty: Type) -> Value {
         let name = self.r.cx.names.intern(&format!("static parameter {number}"));
         let never = self.func.constant(Const::Bits { ty: Type::BOOL, bits: 0 });
@@ -124,7 +125,7 @@ impl<'a> Resolver<'a> {
                 StaticBound::Open { .. } => Some(TypeVar::Param(self.cx.types.param(number))),
                 _ => hull,
             };
-            // An undefined name has no meaning in types.
+            // An undefined variable has no meaning in types.
             variables.hulls.extend(hull.map(|hull| (text.clone(), hull)));
             variables.patterns.extend(pattern.map(|pattern| (text.clone(), pattern)));
             variables.params.push(StaticParam { name: self.cx.names.intern(text), bound });
@@ -152,7 +153,7 @@ impl<'a> Resolver<'a> {
         result
     }
 
-    /// The static parameters of a signature whose parameters have their types.
+    /// The static parameters of a signature, once its parameters have their types.
     pub(super) fn statics(
         &mut self,
         variables: Variables<'a>,
@@ -177,7 +178,7 @@ impl<'a> Resolver<'a> {
         Some(Statics { params: variables.params, patterns })
     }
 
-    /// The length in `NTuple{N, T}` or `Vararg{T, N}` as a type parameter. Nothing if it is open.
+    /// The length in `NTuple{N, T}` or `Vararg{T, N}` as a type parameter; the inner `None` if it is open.
     pub(super) fn length(&mut self, count: &Expr<'a>) -> Option<Option<Type>> {
         match &count.kind {
             ExprKind::Literal(Literal::Int { negative: false, magnitude }) => {

@@ -1,12 +1,13 @@
-//! Constants that a text spells: literals, and constructors of literals.
+//! Constants written in a text: literals, and constructors of literals.
 //!
-//! The same forms stand in operands (`Float16(0.5)`, `$(QuoteNode((2, 3, 5)))`), in `# globals:` lines and in checks
-//! (`Any[1, "x", Rect(1.0, 2.0)]`). A [`Term`] is such a constant as a tree: what is immutable becomes a
-//! [`Const`](crate::Const), the rest only an interpreter or a run time can make.
+//! The same forms occur as operands (`Float16(0.5)`, `$(QuoteNode((2, 3, 5)))`), in `# globals:` lines and in
+//! checks (`Any[1, "x", Rect(1.0, 2.0)]`). A [`Term`] is such a constant as a tree: the immutable part
+//! becomes a [`Const`](crate::Const); the rest only an interpreter or run time can make.
 //!
-//! **Types of integers.** Julia prints a signed integer of any width alike, so a decimal literal takes its type from
-//! where it stands: a *wanted* type that is a signed integer (or a union with exactly one) is taken, anything else
-//! gives `Int64`. In a constructor or a typed array, where Julia converts, it takes any numeric type.
+//! **Types of integers.** Julia prints signed integers of all widths alike, so a decimal literal takes its
+//! type from its context: an *expected* type that is a signed integer (or a union with exactly one) is used,
+//! anything else means `Int64`. In a constructor or a typed array, where Julia converts, it takes any numeric
+//! type.
 
 use std::borrow::Cow;
 
@@ -24,7 +25,7 @@ use crate::op::Level;
 use crate::scalar::{Outcome, Scalar, ScalarType, eval};
 use crate::types::{DeclKind, PrimitiveRepr, Type, TypeKind};
 
-/// A constant written by its type alone may stand for this many objects.
+/// The most objects that a constant written only by its type may contain.
 const MAX_PARTS: usize = 4096;
 
 /// A constant as a tree.
@@ -34,9 +35,8 @@ pub enum Term {
     Const(Const),
     /// A string that is not UTF-8.
     Bytes(Vec<u8>),
-    /// A struct, tuple or named tuple; its type says whether it is mutable.
+    /// A struct, tuple or named tuple; its type determines whether it is mutable.
     Aggregate {
-        /// Its type.
         ty: Type,
         /// Its fields; a struct may lack the last ones.
         fields: Vec<Term>,
@@ -64,7 +64,7 @@ impl Term {
 }
 
 impl<'a> Resolver<'a> {
-    /// The constant that `expr` spells; a decimal integer takes its type from `wanted`.
+    /// The constant written as `expr`; a decimal integer takes its type from `wanted`.
     pub(super) fn term(&mut self, expr: &Expr<'a>, wanted: Option<Type>) -> Option<Term> {
         match &expr.kind {
             ExprKind::Literal(literal) => self.literal(literal, wanted, expr.span),
@@ -164,7 +164,7 @@ impl<'a> Resolver<'a> {
         exprs.iter().map(|e| self.term(e, None)).collect()
     }
 
-    /// Element `index` of a wanted tuple type with `count` elements, perhaps the only one of a union.
+    /// Element `index` of an expected tuple type with `count` elements, possibly the only tuple in a union.
     fn wanted_element(&self, wanted: Option<Type>, index: usize, count: usize) -> Option<Type> {
         let (types, wanted) = (&self.cx.types, wanted?);
         let members = types.members(&wanted).iter().copied();
@@ -175,7 +175,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A struct or tuple; one without fields is the only value of its type.
+    /// A struct or tuple; without fields it is the singleton of its type.
     pub(super) fn aggregate(
         &mut self,
         ty: Result<Type, crate::types::TypeError>,
@@ -229,7 +229,7 @@ impl<'a> Resolver<'a> {
                 };
                 (ty, value)
             }
-            // Julia prints floats of 16 bits so where their type is known.
+            // Julia prints 16-bit floats this way where their type is known.
             Literal::Float64(value) if wanted == Some(Type::FLOAT16) => {
                 return self.float_constant(Type::FLOAT16, value, at);
             }
@@ -253,7 +253,7 @@ impl<'a> Resolver<'a> {
     /// A decimal integer of an integer type.
     fn integer(&mut self, ty: Type, negative: bool, magnitude: u128, at: Span) -> Option<Term> {
         let (width, signed) = match (ty.as_low(), self.cx.types.primitive(ty)) {
-            // Low integers have no sign: both readings of the bits can be written.
+            // Low integers have no sign: both interpretations of the bits can be written.
             (Some(low), _) => (low.bits(), false),
             (None, Some((bits, repr))) => (u32::from(bits), repr == PrimitiveRepr::Signed),
             (None, None) => (64, true),
@@ -274,7 +274,7 @@ impl<'a> Resolver<'a> {
         Some(Term::Const(Const::Bits { ty, bits }))
     }
 
-    /// Bits of a primitive, pointer or low type, which must have room for them.
+    /// Bits of a primitive, pointer or low type, which must be wide enough.
     fn bits_of(&mut self, ty: Type, bits: u128, at: Span) -> Option<Term> {
         let width = match ty.as_low() {
             Some(low) => Some(low.bits()),
@@ -294,7 +294,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// `-Inf` and `-x` for literals whose sign the reader of tokens leaves alone.
+    /// `-Inf` and `-x` for literals whose sign the lexer does not include.
     fn negative(&mut self, inner: &Expr<'a>, wanted: Option<Type>, at: Span) -> Option<Term> {
         let Term::Const(Const::Bits { ty, bits }) = self.term(inner, wanted)? else {
             return self.fail(ResolveError::NotAConstant, at);
@@ -322,7 +322,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// A name that stands for a constant: `nothing`, `NaN32`, a type, a `const`, a module, a function.
+    /// A name of a constant: `nothing`, `NaN32`, a type, a `const`, a module, a function.
     fn named_constant(&mut self, parts: &[Cow<'a, str>], expr: &Expr<'a>) -> Option<Term> {
         let name = last_name(parts);
         let qualified = matches!(expr.kind, ExprKind::Path(_));
@@ -371,7 +371,7 @@ impl<'a> Resolver<'a> {
         if qualified || self.is_function_name(name) {
             return Some(Term::Const(Const::Singleton(self.function_type(parts))));
         }
-        // A type that the text does not say: only types begin so.
+        // A type that the text does not declare: only types begin with a capital.
         if self.reads_rows
             && let Some(decl) = self.declare_unknown(name, expr.span)
         {
@@ -406,7 +406,7 @@ impl<'a> Resolver<'a> {
             None => vec![terms.len()],
             Some(columns) => {
                 let rows = terms.len() / columns;
-                // Text is row by row, memory column by column.
+                // Text is row-major, memory column-major.
                 let order = (0..terms.len()).map(|i| (i % rows) * columns + i / rows);
                 terms = order.map(|from| terms[from].clone()).collect();
                 vec![rows, columns]
@@ -421,8 +421,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The element type of `[…]`: that of all elements, its union with `Nothing` or `Missing` where all others are of one type, `Float64` for a mix of
-    /// `Int64` and `Float64`, or `Any`.
+    /// The element type of `[…]`: the common type of all elements, its union with `Nothing` or `Missing`
+    /// where all others have one type, `Float64` for a mix of `Int64` and `Float64`, or `Any`.
     fn common_type(&mut self, terms: &mut [Term]) -> Type {
         let Some(first) = terms.first().map(Term::ty) else { return Type::ANY };
         if terms.iter().all(|t| t.ty() == first) {
@@ -451,7 +451,7 @@ impl<'a> Resolver<'a> {
         if is_one { types.union(&[absent, other]).ok() } else { None }
     }
 
-    /// A constant as `convert(T, …)` would make it, for constructors and elements.
+    /// A constant converted as by `convert(T, …)`, for constructors and elements.
     pub(super) fn converted(&mut self, expr: &Expr<'a>, to: Type) -> Option<Term> {
         if let ExprKind::Literal(Literal::Int { negative, magnitude }) = expr.kind {
             let magnitude = magnitude.get();
@@ -488,7 +488,8 @@ impl<'a> Resolver<'a> {
         Some(term)
     }
 
-    /// A function by its bare name where only constants stand, so that the name of an unknown thing can be nothing else: `By(abs, Forward)`.
+    /// A function by its bare name where only constants are allowed, so an unknown name can mean nothing
+    /// else: `By(abs, Forward)`.
     pub(super) fn function_in_constant(&self, expr: &Expr<'a>) -> Option<Term> {
         let ExprKind::Name(name) = &expr.kind else { return None };
         let is_function = name.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '#'))
@@ -502,7 +503,8 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The closure without fields that `show` prints by its name alone: `#26` of the type `var"#26#27"`, `#alg##0` of `var"#alg##0#alg##1"`.
+    /// The closure without fields that `show` prints by name only: `#26` of type `var"#26#27"`, `#alg##0` of
+    /// `var"#alg##0#alg##1"`.
     pub(super) fn closure_named(&self, name: &str) -> Option<Type> {
         if !name.starts_with('#') {
             return None;
@@ -574,7 +576,7 @@ impl<'a> Resolver<'a> {
             }
             _ => {}
         }
-        // `show` prints fields that have no value; only the last ones of an object lack one.
+        // `show` prints undefined fields; only the last fields of an object can be undefined.
         let given = args.iter().rposition(|arg| !matches!(arg.kind, ExprKind::Undef));
         let args = &args[..given.map_or(0, |last| last + 1)];
         if let Some(made) = self.library_constructor(name, args, at) {
@@ -637,7 +639,7 @@ impl<'a> Resolver<'a> {
         Some(Term::Const(Const::Bits { ty, bits }))
     }
 
-    /// The parameters that a callee states of a type that has more: `Small{80}(…)`.
+    /// The parameters in a callee that states only some of its type's: `Small{80}(…)`.
     fn given_parameters(&mut self, ty: Type, callee: &Expr<'a>) -> Option<Vec<Type>> {
         match (&callee.kind, self.cx.types.kind(ty)) {
             (ExprKind::Curly(_, params), TypeKind::Generic(_)) => {
@@ -647,7 +649,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// An instance of a declared struct; the parameters of the type that are not `given` come from the arguments.
+    /// An instance of a declared struct; type parameters that are not `given` are inferred from the
+    /// arguments.
     fn instance_of(&mut self, ty: Type, given: &[Type], args: &[Expr<'a>], at: Span) -> Option<Term> {
         let types = &self.cx.clone().types;
         let not_a_struct = |this: &mut Self| {
@@ -702,27 +705,30 @@ impl<'a> Resolver<'a> {
         if args.len() > declared.len() {
             return not_a_struct(self);
         }
-        // An object without bits is printed without its fields: `Pairs{Union{}, Union{}, Tuple{}, @NamedTuple{}}()`.
+        // An object without bits is printed without its fields:
+        // `Pairs{Union{}, Union{}, Tuple{}, @NamedTuple{}}()`.
         if args.is_empty() && self.has_no_bits(ty) {
             return self.only_instance(ty, &mut { MAX_PARTS }).or_else(|| not_a_struct(self));
         }
         let fields: Option<Vec<Term>> =
             args.iter().zip(declared).map(|(arg, field)| self.converted(arg, field.ty)).collect();
         let fields = fields?;
-        // Arguments are fields here. A constructor that computes its fields, such as `Dict(1 => 2)`, is unknown.
+        // Arguments are fields here. Constructors that compute their fields, such as `Dict(1 => 2)`, are
+        // unknown.
         if fields.iter().zip(declared).any(|(field, wanted)| !types.is_subtype(field.ty(), wanted.ty)) {
             return not_a_struct(self);
         }
         self.aggregate(Ok(ty), fields, at)
     }
 
-    /// Whether a type has one object, without bits. A struct that contains itself has a reference.
+    /// Whether a type has a single object, without bits. A struct that contains itself has a reference.
     fn has_no_bits(&self, ty: Type) -> bool {
         let types = &self.cx.types;
         !types.is_mutable(ty) && types.layout(ty).is_ok_and(|layout| layout.size == 0)
     }
 
-    /// The only object of a type without bits, if it has at most `room` parts. The recursion follows inline fields, whose nesting is bounded.
+    /// The only object of a type without bits, if it has at most `room` parts. The recursion follows inline
+    /// fields, whose nesting is bounded.
     fn only_instance(&self, ty: Type, room: &mut usize) -> Option<Term> {
         let types = &self.cx.types;
         *room = room.checked_sub(1)?;

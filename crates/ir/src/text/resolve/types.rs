@@ -1,9 +1,10 @@
 //! Expressions to types.
 //!
-//! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. A type that is only
-//! an annotation may be widened, so the first two become their generic type (`Vector`, which is a supertype) and the
-//! last the type of its value. A variable makes all that stands around it generic, up to its `where`: no `Vector{Vector{T}}` is a `Vector{Vector}`. Named
-//! tuples have no generic type, so they become `Any`. A name that is not declared is an error. The types of tests are not widened (`exact`).
+//! Julia prints more types than this IR has: `Vector{<:Integer}`, `Array{T, 1} where T`, `Core.Const(5)`. A
+//! type that is only an annotation may be widened, so the first two become their generic type (`Vector`,
+//! which is a supertype) and the last the type of its value. A variable makes everything around it generic,
+//! up to its `where`: no `Vector{Vector{T}}` is a `Vector{Vector}`. Named tuples have no generic type, so
+//! they become `Any`. An undeclared name is an error. The types of tests are not widened (`exact`).
 
 use std::borrow::Cow;
 
@@ -20,10 +21,10 @@ use crate::function_name::{BASE, FunctionName};
 use crate::op::Level;
 use crate::types::{Decl, LowType, MAX_WIDTH, Type, TypeError, Worlds, decl};
 
-/// The most bytes that the names and types of a program may take, about.
+/// The approximate maximum of bytes that the names and types of a program may take.
 const MOST_TYPES: usize = 64 << 20;
 
-/// Other names that Julia gives to types.
+/// Julia's aliases of types.
 const ALIASES: [(&str, Type); 23] = [
     ("Int", Type::INT64),
     ("UInt", Type::UINT64),
@@ -53,14 +54,15 @@ const ALIASES: [(&str, Type); 23] = [
 /// The meaning of a name in a type besides a declared type.
 #[derive(Clone, Copy)]
 pub(super) enum TypeVar {
-    /// A parameter of the declaration at hand.
+    /// A parameter of the current declaration.
     Param(Type),
     /// A variable of `where`, with its upper bound.
     Free(Type),
 }
 
 impl<'a> Resolver<'a> {
-    /// Whether the types take too much memory, as when the text has many like `NTuple{4096, T}`. One error says it for all.
+    /// Whether the types take too much memory, as when the text has many like `NTuple{4096, T}`. The error is
+    /// reported once.
     pub(super) fn has_too_many_types(&mut self, at: Span) -> bool {
         let is_full = self.cx.bytes() > MOST_TYPES;
         if is_full && !std::mem::replace(&mut self.has_most_types, true) {
@@ -70,7 +72,7 @@ impl<'a> Resolver<'a> {
         is_full
     }
 
-    /// The type that `expr` spells.
+    /// The type written as `expr`.
     pub(super) fn ty(&mut self, expr: &Expr<'a>) -> Option<Type> {
         if self.has_too_many_types(expr.span) {
             return None;
@@ -103,7 +105,7 @@ impl<'a> Resolver<'a> {
                 }
                 let (ty, free) = self.noting_free(|r| r.ty(body));
                 self.type_vars.truncate(outer);
-                // Its own variables are none of what stands around it.
+                // The type's own variables are not among the enclosing ones.
                 self.lowest_free =
                     self.lowest_free.min(free.filter(|&free| free < outer).unwrap_or(usize::MAX));
                 ty
@@ -134,7 +136,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The former type `@world(Point, 3:7)`. A name that still means what it meant in these worlds has none.
+    /// The former type `@world(Point, 3:7)`. `None` if the name still means what it meant in these worlds.
     fn former(&self, parts: &[Expr<'a>]) -> Option<Decl> {
         let [named, worlds] = parts else { return None };
         let name = match &named.kind {
@@ -158,7 +160,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether `expr` has the form of a type and its outermost name is one; says nothing if not.
+    /// Whether `expr` has the form of a type and its outermost name is one; reports nothing otherwise.
     pub(super) fn looks_like_type(&self, expr: &Expr<'a>) -> bool {
         match &expr.kind {
             ExprKind::Name(name) => self.is_type_name(name),
@@ -198,7 +200,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A type by its name, with modules in front of it or not.
+    /// A type by its name, qualified or not.
     fn named_type(&mut self, parts: &[Cow<'_, str>], at: Span) -> Option<Type> {
         let name = last_name(parts);
         if let Some(var) = self.type_var(name) {
@@ -206,7 +208,7 @@ impl<'a> Resolver<'a> {
                 TypeVar::Param(ty) | TypeVar::Free(ty) => ty,
             });
         }
-        // Names that are free to be declared: `struct Token`, `struct Cint`.
+        // Names that a program may declare: `struct Token`, `struct Cint`.
         let is_declared = self.own_decl(parts).is_some();
         if self.level == Level::Low
             && let Some(low) = LowType::from_name(name)
@@ -253,7 +255,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The meaning of a name as a variable; free ones are noted.
+    /// The meaning of a name as a variable; free ones are recorded.
     fn type_var(&mut self, name: &str) -> Option<TypeVar> {
         let (at, &(_, var)) = self.type_vars.iter().enumerate().rfind(|(_, (var, _))| var == name)?;
         if let TypeVar::Free(_) = var {
@@ -262,7 +264,8 @@ impl<'a> Resolver<'a> {
         Some(var)
     }
 
-    /// Runs `body`, and says which of the free variables that it came to was bound first. The caller hands on what concerns those around.
+    /// Runs `body`, and returns which of the free variables it met was bound first. The caller passes on what
+    /// concerns enclosing types.
     fn noting_free<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> (R, Option<usize>) {
         let before = std::mem::replace(&mut self.lowest_free, usize::MAX);
         let result = body(self);
@@ -270,25 +273,26 @@ impl<'a> Resolver<'a> {
         (result, (found != usize::MAX).then_some(found))
     }
 
-    /// Runs `body`; whether it came to free variables.
+    /// Runs `body`; returns whether it met free variables.
     fn is_open<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> (R, bool) {
         let (result, free) = self.noting_free(body);
         self.lowest_free = self.lowest_free.min(free.unwrap_or(usize::MAX));
         (result, free.is_some())
     }
 
-    /// The declaration that a name means, which has no module in front.
+    /// The declaration that an unqualified name means.
     pub(super) fn find_decl(&self, name: &str) -> Option<Decl> {
         self.decl_of(&[Cow::Borrowed(name)])
     }
 
-    /// The declaration that a name means, with modules in front of it or not. `Box` is the type that was declared, if one was, and `Core.Box` the builtin.
+    /// The declaration that a name means, qualified or not. `Box` is the declared type, if there is one, and
+    /// `Core.Box` the builtin.
     fn decl_of(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
         let name = last_name(parts);
         self.own_decl(parts).or_else(|| self.library_decl(name))
     }
 
-    /// The declared type that a name means, and no builtin.
+    /// The declared, non-builtin type that a name means.
     fn own_decl(&self, parts: &[Cow<'_, str>]) -> Option<Decl> {
         let (text, names) = (last_name(parts), &self.cx.names);
         let is_cores = parts.len() > 1 && matches!(&*parts[0], "Core" | "Base") || self.is_library;
@@ -298,16 +302,16 @@ impl<'a> Resolver<'a> {
         self.cx.types.find_own(if self.is_library { names.find(text)? } else { names.find_declared(text)? })
     }
 
-    /// The declaration that a name means in Julia's library: literals and calls of its C functions have such types.
+    /// The declaration that a name means in Julia's library, whose types literals and C function calls use.
     pub(super) fn library_decl(&self, name: &str) -> Option<Decl> {
         let (types, names) = (&self.cx.types, &self.cx.names);
-        // A type of a program that this one does not see is none of the library.
+        // A type of a program that this one does not see does not belong to the library.
         let own = |known| types.find_own(known).filter(|_| names.find_declared(name) == Some(known));
         let known = names.find(name).and_then(|known| types.find_builtin(known).or_else(|| own(known)));
         known.or_else(|| self.declare_known(name)).or_else(|| self.declare_closure(name))
     }
 
-    /// A type that has no declaration: another name of one, or a type that a dump names and does not declare.
+    /// A type without a declaration: an alias, or a type that a dump names without declaring it.
     fn named_otherwise(&mut self, name: &str, params: &[Expr<'a>], at: Span) -> Option<Type> {
         if let Some(ty) = self.alias(name, params, at)? {
             return Some(ty);
@@ -390,7 +394,7 @@ impl<'a> Resolver<'a> {
                     TypeArg::Open(_) => self.named_type(&[Cow::Borrowed("Vector")], at),
                 }
             }
-            // The form behind `Memory{T}`: which memory, elements, where.
+            // The general form of `Memory{T}`: kind, elements, address space.
             ("GenericMemory" | "GenericMemoryRef", [kind, elem, ..]) => {
                 if !matches!(&kind.kind, ExprKind::Symbol(kind) if kind == "not_atomic") {
                     if self.functions.has_dumps() {
@@ -414,7 +418,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A declared type with parameters; with an open one its generic type.
+    /// A declared type with parameters; its generic type if any is open.
     fn nominal(&mut self, decl: Decl, params: &[Expr<'a>], at: Span) -> Option<Type> {
         let mut types = Vec::with_capacity(params.len());
         let mut open = params.len() < self.cx.types.decl(decl).params.len();
@@ -442,7 +446,7 @@ impl<'a> Resolver<'a> {
         self.made(ty, at)
     }
 
-    /// A member of a union; of `<:Bound` the bound.
+    /// A member of a union; the bound of `<:Bound`.
     fn union_member(&mut self, member: &Expr<'a>) -> Option<Type> {
         if !matches!(&member.kind, ExprKind::Prefix(..)) {
             return self.ty(member);
@@ -456,7 +460,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// `Tuple{A, B, Vararg{C}}`, and `Tuple{A, Vararg{C, N} where N}` as Julia prints until 1.6.
+    /// `Tuple{A, B, Vararg{C}}`, and `Tuple{A, Vararg{C, N} where N}` as printed by Julia up to 1.6.
     fn tuple(&mut self, params: &[Expr<'a>], at: Span) -> Option<Type> {
         let mut elems = Vec::with_capacity(params.len());
         let mut rest = None;
@@ -496,7 +500,7 @@ impl<'a> Resolver<'a> {
                     }
                     match self.cx.types.tuple_elements(tuple) {
                         Some(known) => elems.extend(known),
-                        // An open length behind other elements is widened to any.
+                        // An open length after other elements is widened to any length.
                         None => {
                             self.has_widened = true;
                             rest = Some(elem);
@@ -563,7 +567,8 @@ impl<'a> Resolver<'a> {
         Some(if has_open { Type::ANY } else { ty })
     }
 
-    /// `@Kwargs{a::A, b::B}`: `Pairs` of the names and the values, whose common type is exact for equal ones only.
+    /// `@Kwargs{a::A, b::B}`: `Pairs` of the names and the values, whose common type is exact only for equal
+    /// types.
     fn keywords(&mut self, values: Type, at: Span) -> Option<Type> {
         let decl = self.library_decl("Pairs")?;
         let cx = self.cx.clone();
@@ -579,7 +584,8 @@ impl<'a> Resolver<'a> {
         self.made(pairs, at)
     }
 
-    /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)` and the other elements of the lattice of Julia's inference.
+    /// `typeof(f)`, `Core.Const(v)`, `Core.PartialStruct(T, …)` and the other lattice elements of Julia's
+    /// inference.
     fn type_call(&mut self, callee: &Expr<'a>, args: &[Expr<'a>], at: Span) -> Option<Type> {
         let name = match &callee.kind {
             ExprKind::Name(name) => &**name,
@@ -616,7 +622,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The type of what a signature names: `Type{T}` for a constructor, else that of a function.
+    /// The type of what a signature names: `Type{T}` for a constructor, else a function type.
     pub(super) fn named_object(&self, parts: &[Cow<'_, str>], is_dump: bool) -> Type {
         let decl = self.decl_of(parts);
         let constructed = decl.and_then(|decl| self.cx.types.nominal(decl, &[]).ok());
@@ -626,9 +632,9 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The type of the function that a name means, modules in front of it or not.
+    /// The type of the function that a name means, qualified or not.
     pub(super) fn function_type(&self, parts: &[Cow<'_, str>]) -> Type {
-        // There is one `(:)`, whose type has the name `Colon`.
+        // There is only one `(:)`, whose type has the name `Colon`.
         let is_library = parts.len() == 1 || matches!(&*parts[0], BASE | "Core");
         if last_name(parts) == ":" && is_library && !self.functions.defines(parts) {
             return self.function_in(BASE, ":");
@@ -649,7 +655,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A parameter of another name of a type.
+    /// A parameter of an alias.
     pub(super) fn type_variable(&mut self, param: &Expr<'a>) -> Option<TypeVar> {
         Some(match self.type_param(param)? {
             TypeArg::Type(ty) => TypeVar::Param(ty),
@@ -657,7 +663,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// A parameter between braces: a type, an integer, a symbol, or something open such as `<:Integer`.
+    /// A parameter in braces: a type, an integer, a symbol, or something open such as `<:Integer`.
     fn type_param(&mut self, param: &Expr<'a>) -> Option<TypeArg> {
         match &param.kind {
             ExprKind::Literal(Literal::Int { negative, magnitude }) => {
@@ -681,7 +687,7 @@ impl<'a> Resolver<'a> {
                 let variable = self.new_variable(bound, Type::ANY);
                 Some(variable.map_or(TypeArg::Open(Type::ANY), TypeArg::Type))
             }
-            // `<:Vector{T} where T` is read as `(<:Vector{T}) where T`.
+            // `<:Vector{T} where T` parses as `(<:Vector{T}) where T`.
             ExprKind::Where(body, vars) if matches!(&body.kind, ExprKind::Prefix(op, _) if matches!(&**op, "<:" | ">:")) =>
             {
                 let ExprKind::Prefix(op, bound) = &body.kind else { return None };
@@ -720,7 +726,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether a name is that of a value: a constant of the text that is not a type, `nothing`, a function.
+    /// Whether a name refers to a value: a constant of the text that is not a type, `nothing`, a function.
     fn names_value(&self, param: &Expr<'a>) -> bool {
         let name = match &param.kind {
             ExprKind::Name(name) => &**name,
@@ -737,13 +743,13 @@ impl<'a> Resolver<'a> {
         !self.looks_like_type(param) && is_value
     }
 
-    /// A value between braces.
+    /// A value in braces.
     fn value_param(&mut self, param: &Expr<'a>) -> Option<TypeArg> {
         match self.term(param, None)? {
             Term::Const(Const::Bits { ty, bits }) => Some(TypeArg::Type(self.cx.types.bits_value(ty, bits))),
             Term::Const(Const::Symbol(name)) => Some(TypeArg::Type(self.cx.types.sym(name))),
             Term::Const(Const::Singleton(ty)) => Some(TypeArg::Type(self.cx.types.bits_value(ty, 0))),
-            // An annotation may be wider; a test of the type is refused.
+            // An annotation may be widened; a test of the type is refused.
             _ if self.functions.has_dumps() && self.level == Level::High => {
                 self.has_widened = true;
                 Some(TypeArg::Open(Type::ANY))
@@ -758,7 +764,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// `Core.Const(…)`, `Core.PartialStruct(…)` and their like, in which Julia's inference knows more than a type. The type counts.
+    /// `Core.Const(…)`, `Core.PartialStruct(…)` and similar, in which Julia's inference has found more than a
+    /// type. Only the type counts.
     fn is_lattice_element(&self, callee: &Expr<'a>) -> bool {
         let name = match &callee.kind {
             ExprKind::Name(name) => &**name,
@@ -799,11 +806,11 @@ impl<'a> Resolver<'a> {
 
 enum TypeArg {
     Type(Type),
-    /// Any subtype of this.
+    /// Any subtype of this type.
     Open(Type),
 }
 
-/// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names behind its `where`; any other parameter unchanged.
+/// `Vararg{T, N}` in `Vararg{T, N} where N`, with the names after its `where`; any other parameter unchanged.
 fn vararg_of_any_length<'e, 'a>(param: &'e Expr<'a>) -> (&'e Expr<'a>, Vec<&'e str>) {
     let (mut body, mut names) = (param, Vec::new());
     while let ExprKind::Where(inner, vars) = &body.kind {

@@ -1,15 +1,15 @@
-//! Types and constants of Julia's library that a dump names and nothing declares.
+//! Types and constants of Julia's library that a dump names without any declaration.
 //!
-//! A printed program is to run, apart from what uses such a thing:
+//! A printed program should run, except for statements that use such an entity:
 //!
 //! | named | becomes |
 //! |---|---|
-//! | a closure of the library, `var"#f#12"`, `var"#f#12"{A, B}` | a struct below `Function` with a field for each parameter, as closures have them |
-//! | another type, `Base.Foo{A}` | an abstract type without subtypes, which has no object; a warning says so |
+//! | a closure of the library, `var"#f#12"`, `var"#f#12"{A, B}` | a subtype of `Function` with a field for each parameter, like a closure |
+//! | another type, `Base.Foo{A}` | an abstract type without subtypes or objects, with a warning |
 //! | a constant of such a type, `%new` of it, its fields | a `CompileError` when the row is reached |
 //!
-//! The fields of a closure have the names of the variables that it captures, which only its body says: the name of a single one is found
-//! there.
+//! The fields of a closure are named after the captured variables, which only its body shows: a single one's
+//! name is found there.
 
 use rustc_hash::FxHashMap;
 
@@ -28,10 +28,10 @@ pub(super) const WHY: &str =
 pub(super) const WHY_CONSTANT: &str =
     "no literal makes it: its type is not known here, or a constructor computes what it holds";
 
-/// The most bytes between braces that are looked at for parameters.
+/// The maximum number of bytes in braces that are searched for parameters.
 const MOST_BYTES: usize = 4096;
 
-/// The names of the form `var"#f#12"` that are types in a text, and the most parameters that one has.
+/// The names of the form `var"#f#12"` used as types in a text, with their largest number of parameters.
 pub(super) fn closures(source: &str) -> FxHashMap<&str, usize> {
     let mut found = FxHashMap::default();
     for (at, quote) in source.match_indices("var\"#") {
@@ -49,13 +49,13 @@ pub(super) fn closures(source: &str) -> FxHashMap<&str, usize> {
     found
 }
 
-/// Whether `::`, and perhaps modules, precede a name.
+/// Whether a name is preceded by `::`, optionally with modules.
 fn is_annotation(before: &str) -> bool {
     let path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
     before.trim_end_matches(path).ends_with("::")
 }
 
-/// How many parameters there are up to the closing brace.
+/// The number of parameters up to the closing brace.
 fn parameters(text: &str) -> Option<usize> {
     let (mut depth, mut count) = (0usize, 1);
     for byte in text.bytes().take(MOST_BYTES) {
@@ -72,7 +72,7 @@ fn parameters(text: &str) -> Option<usize> {
 }
 
 impl<'a> Resolver<'a> {
-    /// Fails because of a constant that is unknown here. In the rows of a dump the row throws.
+    /// Fails because of an unknown constant. In the rows of a dump the row throws.
     pub(super) fn fail_unread<T>(&mut self, error: impl Finding, at: Span) -> Option<T> {
         if !self.reads_rows {
             return self.fail(error, at);
@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
         None
     }
 
-    /// Declares a closure of the library that the text names.
+    /// Declares a library closure that the text names.
     pub(super) fn declare_closure(&self, name: &str) -> Option<Decl> {
         if !name.starts_with('#') || !self.functions.has_dumps() || self.level != Level::High {
             return None;
@@ -101,7 +101,8 @@ impl<'a> Resolver<'a> {
         self.guess(name, &params, function, &DeclKind::Struct { mutable: false, fields })
     }
 
-    /// Declares a type that the text does not declare; one of its own, if other programs have declared it otherwise.
+    /// Declares a type that the text does not declare; a separate one if other programs declare it
+    /// differently.
     fn guess(&self, name: &str, params: &[Name], supertype: Type, kind: &DeclKind) -> Option<Decl> {
         let (types, names) = (&self.cx.types, &self.cx.names);
         let declare = || {
@@ -120,7 +121,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The name of the variable that the body of a closure reads, if it is one only.
+    /// The name of the variable that the body of a closure reads, if there is only one.
     fn captured(&self, name: &str) -> Option<&'a str> {
         let quoted = format!("var\"{name}\"");
         let mut bodies = self
@@ -135,7 +136,7 @@ impl<'a> Resolver<'a> {
         names.all(|name| name == first).then_some(first)
     }
 
-    /// Declares a type of which nothing but its name and the number of its parameters is known.
+    /// Declares a type of which only the name and the number of parameters are known.
     pub(super) fn declare_unknown(&mut self, name: &str, at: Span) -> Option<Decl> {
         if !self.functions.has_dumps()
             || self.level != Level::High

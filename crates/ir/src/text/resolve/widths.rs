@@ -1,17 +1,19 @@
-//! The types of decimal integers where the type of a row leaves a choice.
+//! The types of decimal integers where the type of a row is ambiguous.
 //!
-//! Julia prints integers of all widths alike, and says their types by the row. Two kinds of row do not say them:
+//! Julia prints integers of all widths alike; the row's type determines theirs. In two kinds of row it does
+//! not:
 //!
 //! ```text
 //! %76 = φ (#31 => true, #32 => false)::Bool               true where %77 is an Int8
 //! %77 = φ (#31 => 7, #32 => %75)::Union{Int64, Int8}      %75 is an Int64, so 7 is the Int8 of the union
-//! %79 = φ (#29 => 11, #33 => %77)::Union{Int64, Int8}     its flag is true on #29, as it is for 7: 11 is an Int8
+//! %79 = φ (#29 => 11, #33 => %77)::Union{Int64, Int8}     its flag is true on #29, as for 7: 11 is an Int8
 //!
 //! memoryrefset!(%1, 5, …)::Core.Const(5)                  the element's type
 //! ```
 //!
-//! A φ of several widths has the types of its operands, so a literal is of the one that no other operand has. Where each is taken, the
-//! `Bool` φ of the block that goes with it decides: Julia splits a value of a union into the value and a flag.
+//! A φ of several widths has the types of its operands, so a literal has the one that no other operand has.
+//! Where each is taken, the associated `Bool` φ of the block decides: Julia splits a value of a union into
+//! the value and a flag.
 
 use super::super::ast::{Expr, ExprKind, Literal, Row};
 use super::super::wanted::signed_members;
@@ -25,7 +27,7 @@ use crate::op::Op;
 use crate::types::Type;
 
 impl<'a> Body<'_, 'a> {
-    /// Gives the decimal integers among the operands of a φ their types, see the file's header.
+    /// Assigns types to the decimal integers among the operands of a φ, see the file's header.
     pub(super) fn width_of_literals(
         &mut self,
         phi: Inst,
@@ -58,7 +60,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// The constant flag of an edge, by the first φ of type `Bool` in the block of a φ.
+    /// The constant flag of an edge, from the first `Bool` φ in the block of a φ.
     fn flag(&self, phi: Inst, from: Block) -> Option<Flag> {
         let block = self.func.inst_block(phi)?;
         let is_flag = |&inst: &Inst| {
@@ -74,7 +76,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type that goes with the flag of an edge, if another edge says so.
+    /// The type associated with the flag of an edge, if another edge determines it.
     fn width_by_flag(
         &self,
         phi: Inst,
@@ -86,7 +88,7 @@ impl<'a> Body<'_, 'a> {
         let &[first, second] = members else { return None };
         let Some(Flag::Is(wanted)) = self.flag(phi, from) else { return None };
         for (&block, &value) in blocks.iter().zip(values).filter(|&(&block, _)| block != from) {
-            // A pair of φ in another block says what its flag means.
+            // A pair of φ in another block determines what its flag means.
             let Some(Flag::Of(flags)) = self.flag(phi, block) else { continue };
             let Some(inner) = self.func.def_inst(value).filter(|&inst| self.func.op(inst) == Op::Phi) else {
                 continue;
@@ -107,7 +109,7 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// The type of a row whose annotation is `Core.Const(5)`, by what its operation writes or reads.
+    /// The type of a row annotated `Core.Const(5)`, from what its operation writes or reads.
     pub(super) fn width_of_result(&mut self, inst: Inst, row: &Row<'a>) {
         let is_const = matches!(row.ty.as_ref().map(|ty| &ty.kind), Some(ExprKind::Call(callee, args))
             if matches!(&callee.kind, ExprKind::Path(parts) if last_name(parts) == "Const")
@@ -127,9 +129,9 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// What a flag is on an edge.
+/// The value of a flag on an edge.
 enum Flag {
     Is(bool),
-    /// That of the φ of another pair.
+    /// The value of another pair's φ.
     Of(Inst),
 }

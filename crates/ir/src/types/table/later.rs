@@ -1,16 +1,18 @@
-//! Further declarations of names that have one, and who holds them.
+//! Further declarations of names that already have one, and who holds them.
 //!
-//! A program may declare a type again, under a [homonym](crate::names). The first declaration of a name stays as long as the context. The later ones end with what uses
-//! them, although they name each other, and themselves, in cycles:
+//! A program may declare a type again, under a [homonym](crate::names). The first declaration of a name lives
+//! as long as the context. Later ones are freed with their users, although they name each other, and
+//! themselves, in cycles:
 //!
 //! ```text
-//!   entry of Vector{Node} ──► entry of Node ──► declaration of Node ─ ─ numbers ─ ─► Node, Vector{Leaf}, …       no counted reference leads back
+//!   entry of Vector{Node} ──► entry of Node ──► declaration of Node ─ ─ numbers ─ ─► Node, Vector{Leaf}, …       no counted reference back
 //!   view ──► all of these
 //! ```
 //!
-//! A type holds its parts and its declaration, and a later declaration holds nothing: its body has numbers. Instead **a view that holds a type of a later declaration holds all that
-//! follows from it**: the types that it names, the declaration, the types in its body, and so on ([`Types::hold`]). The body of a first declaration, which no view has to hold, holds
-//! all that follows from later ones in it.
+//! A type holds its parts and its declaration, and a later declaration holds nothing: its body has numbers.
+//! Instead, **a view that holds a type of a later declaration holds everything reachable from it**: the types
+//! that it names, the declaration, the types in its body, and so on ([`Types::hold`]). The body of a first
+//! declaration, which no view needs to hold, holds everything reachable from later declarations in it.
 //!
 //! The numbers of later declarations begin at [`LATER`].
 
@@ -48,17 +50,18 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct DeclEntry {
     pub(super) data: DeclData,
-    /// The names in it, so that they live as long.
+    /// Keeps the names in it alive.
     pub(super) names: Box<[Part]>,
-    /// With what it names. A later declaration does not hold the types in its body, which may name it: who holds the declaration holds these as well.
+    /// With the parts that it names. A later declaration does not hold the types in its body, which may name
+    /// it: whoever holds the declaration holds these as well.
     pub(super) body: OnceLock<(DeclBody, Box<[Part]>)>,
     pub(super) above: OnceLock<Above>,
-    /// The worlds in which the name meant it, when it means another one.
+    /// The worlds in which the name meant this declaration, if it now means another.
     pub(super) worlds: OnceLock<Worlds>,
 }
 
 impl DeclEntry {
-    /// The text of the name of a later declaration. A view that reads it holds nothing by that.
+    /// The text of the name of a later declaration. Reading it does not make a view hold anything.
     fn text(&self) -> &str {
         match self.names.first() {
             Some(Part::Name(name)) => name.text(),
@@ -77,7 +80,7 @@ impl Weighed for DeclEntry {
     }
 }
 
-/// What a type that is held leads to.
+/// Something reachable from a held type.
 #[derive(Clone)]
 enum Reached {
     Type(Type, Arc<Entry>),
@@ -85,8 +88,8 @@ enum Reached {
 }
 
 impl Types {
-    /// The entry of a type that is not fixed, which the view holds from now on. With a type of a later declaration it holds all that this may lead to: the types that it names,
-    /// the declaration, and the types in its body.
+    /// The entry of a non-fixed type, which the view holds from now on. For a type of a later declaration it
+    /// holds everything reachable: the types that it names, the declaration, and the types in its body.
     pub(super) fn hold(&self, ty: Type) -> Option<&Arc<Entry>> {
         if let Some(entry) = self.entries.held(ty.0) {
             return Some(entry);
@@ -99,7 +102,7 @@ impl Types {
         self.entries.held(ty.0)
     }
 
-    /// A later declaration, which the view holds from now on with all that it leads to.
+    /// A later declaration, which the view holds from now on with everything reachable from it.
     pub(super) fn hold_later(&self, decl: Decl) -> Option<&Arc<DeclEntry>> {
         if let Some(entry) = self.later.held(decl.0) {
             return Some(entry);
@@ -108,7 +111,8 @@ impl Types {
         self.later.held(decl.0)
     }
 
-    /// Holds these and all that they lead to. Everything is found before anything is held by the view, so that a thread that finds a part finds all.
+    /// Holds these and everything reachable from them. All of it is found before the view holds anything, so
+    /// a thread that finds one part finds all.
     fn hold_all(&self, mut found: Vec<Reached>) {
         let (mut seen, mut declared) = (FxHashSet::default(), FxHashSet::default());
         let mut at = 0;
@@ -126,7 +130,7 @@ impl Types {
                 }
             }
         }
-        // The last ones first: a type is held when its parts are.
+        // In reverse order: a type is held after its parts.
         for reached in found.into_iter().rev() {
             match reached {
                 Reached::Type(ty, entry) => drop(self.entries.insert(ty.0, entry)),
@@ -135,7 +139,7 @@ impl Types {
         }
     }
 
-    /// The entry of a type that is neither held nor fixed, the first time.
+    /// The entry of a type that is neither held nor fixed, on the first visit.
     fn reached(&self, ty: Type, seen: &mut FxHashSet<Type>) -> Option<Reached> {
         let is_new = ty.index() >= self.fixed.entries.len() && self.entries.held(ty.0).is_none();
         let entry = self.entries.find_number(ty.0).filter(|_| is_new && seen.insert(ty))?;
@@ -156,7 +160,7 @@ impl Types {
                 let is = |entry: &DeclEntry| entry.data.name == data.name;
                 let make = || Arc::new(self.decl_entry_of(data.clone()));
                 let decl = Decl(self.later.intern(FxBuildHasher.hash_one(data.name), is, make));
-                // Another thread may have been faster, and have said what it names.
+                // Another thread may have defined it first, and recorded what it names.
                 self.hold_all(
                     self.later
                         .find_number(decl.0)
@@ -173,14 +177,14 @@ impl Types {
         }
     }
 
-    /// The name of a declaration means another one from the world after the last of these on.
+    /// Records that the name of a declaration means another one after the last of these worlds.
     pub fn end_declaration(&self, decl: Decl, worlds: Worlds) {
         if let Some(entry) = self.decl_entry(decl) {
             entry.worlds.get_or_init(|| worlds);
         }
     }
 
-    /// The declaration that a name meant in exactly these worlds, if it means another one now.
+    /// The declaration that a name meant in exactly these worlds, if it now means another.
     pub fn find_former(&self, name: &str, worlds: Worlds) -> Option<Decl> {
         let is_meant = |decl: &Decl| self.ended(*decl) == Some(worlds);
         let first = self.names.find(name).and_then(|name| self.find_own(name)).filter(is_meant);
@@ -191,17 +195,19 @@ impl Types {
         })
     }
 
-    /// Whether each name that this view holds stands for one declared type in all views: a type can be found again by its name and what it is.
+    /// Whether each name that this view holds denotes one declared type in all views, so that a type can be
+    /// found again by its name and structure.
     pub fn have_unique_names(&self) -> bool {
         !self.later.all().iter().any(|entry| self.names.holds(entry.text()))
     }
 
-    /// The worlds in which the name of a declaration meant it, if it means another one now.
+    /// The worlds in which the name of a declaration meant it, if it now means another.
     pub fn ended(&self, decl: Decl) -> Option<Worlds> {
         self.decl_entry(decl)?.worlds.get().copied()
     }
 
-    /// Adds what the later declarations among the parts of a first one lead to: it stays, and so do these.
+    /// Adds everything reachable from later declarations among the parts of a first one: it is never freed,
+    /// so neither are these.
     pub(super) fn add_all_parts(&self, parts: &mut Vec<Part>) {
         let (mut seen, mut declared, mut at) = (FxHashSet::default(), FxHashSet::default(), 0);
         while let Some(part) = parts.get(at) {

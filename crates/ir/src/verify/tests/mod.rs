@@ -1,4 +1,4 @@
-//! One malformed function for every rule, with the sentence that it must give, beside well-formed neighbours.
+//! One malformed function for every rule, with the expected message, and well-formed neighbours.
 
 mod shape;
 mod types;

@@ -30,8 +30,8 @@ fn nothing_follows_a_terminator() {
     b.op(Op::Copy, &[x], Type::INT64);
     b.ret(x);
     b.expect(&[
-        "structure-after-terminator: the value stands after the end of its block",
-        "structure-after-terminator: `return` stands after the end of its block",
+        "structure-after-terminator: the value is after the end of its block",
+        "structure-after-terminator: `return` is after the end of its block",
     ]);
 }
 
@@ -46,7 +46,7 @@ fn targets_stand_in_the_function() {
     b.bottom(gone).ret(&[nothing]);
     b.expect(&[]);
     b.func.remove_block(gone);
-    b.expect(&["structure-target: `goto … if not` leads to a block that stands nowhere"]);
+    b.expect(&["structure-target: `goto … if not` leads to a block that is not placed"]);
     let branch = b.func.terminator(entry).unwrap();
     b.func.set_inst_blocks(branch, &[end]);
     b.expect(&["structure-target-count: `goto … if not` names 1 blocks, not 2"]);
@@ -116,8 +116,8 @@ fn counts() {
     b.ret(x);
     b.expect(&[
         "structure-operand-count: `add_int` takes 2 operands, not 1",
-        "structure-result-count: the value gives 1 results, not 0",
-        "structure-result-count: `tuple` gives 0 to 1 results, not 2",
+        "structure-result-count: the value has 1 results, not 0",
+        "structure-result-count: `tuple` has 0 to 1 results, not 2",
     ]);
     let mut b = Bench::high(&[], Type::NOTHING);
     b.effect(Op::Invoke(crate::Callee::new(3)), &[Value::new(0)]);
@@ -173,7 +173,7 @@ fn signatures() {
     let x = b.arg(1);
     b.ret(x);
     b.func.sig.vararg = true;
-    b.expect(&["level-vararg: the last argument collects others, but its type `Int64` is no tuple"]);
+    b.expect(&["level-vararg: the last argument collects others, but its type `Int64` is not a tuple"]);
     b.func.sig.vararg = false;
     b.func.sig.results.push(Type::INT64);
     b.expect(&[
@@ -219,7 +219,7 @@ fn constants_are_what_they_say() {
         "constant-data: there are no constant bytes number 4; the function has 0",
         "constant-field: field 2 of a constant of type `Tuple{Int64, Float64}` is `Int64` and not `Float64`",
         "constant-aggregate: a constant of type `Tuple{Int64, Float64}` cannot be made of 1 fields",
-        "constant-field: field 2 of a constant of type `Tuple{Int64, Float64}` is no earlier constant and not `Float64`",
+        "constant-field: field 2 of a constant of type `Tuple{Int64, Float64}` is not an earlier constant and not `Float64`",
     ]);
 }
 

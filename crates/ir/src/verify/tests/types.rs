@@ -335,8 +335,8 @@ fn c_functions_give_as_many_values_as_their_result_says() {
     }
     b.last().ret(&[]);
     b.expect(&[
-        "structure-result-count: `foreigncall` gives 2 results, not 3",
-        "structure-result-count: `foreigncall` gives 1 results, not 2",
+        "structure-result-count: `foreigncall` has 2 results, not 3",
+        "structure-result-count: `foreigncall` has 1 results, not 2",
         "type-result: `foreigncall` gives `Tuple{Int64, Int64}`, not `i64`",
     ]);
 }

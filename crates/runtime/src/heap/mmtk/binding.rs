@@ -1,22 +1,23 @@
-//! The run time as mmtk sees it: its threads, its roots, and weak references.
+//! mmtk's view of the run time: its threads, roots, and weak references.
 //!
-//! mmtk calls these functions without an instance, so they find the heap through a static. It is set whenever a collection can
-//! happen: a thread must request one, and the first thread of the heap has set it.
+//! mmtk calls these functions without an instance, so they find the heap through a static. It is set whenever
+//! a collection can happen: only a thread can request one, and the first thread of the heap has set it.
 //!
-//! **Phases of weak references.** mmtk calls `process_weak_refs` after marking, and again as long as it returns `true`:
+//! **Phases of weak references.** mmtk calls `process_weak_refs` after marking, and again until it returns
+//! `false`:
 //!
 //! | call | does |
 //! |---|---|
-//! | 1 | clears weak references to unreachable objects; traces dead objects that a finalizer visits |
-//! | 2 | updates every root, handle and weak reference to the object's new address |
+//! | 1 | clear weak references to unreachable objects; trace dead objects that a finalizer visits |
+//! | 2 | update every root, handle and weak reference to the object's new address |
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | K1 | the heap appears, or goes | Release | K2 | a collector thread sees the heap's address and not the heap |
-//! | K2 | a collector thread looks for the heap | Acquire | K1 | as K1, from the other side |
-//! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: numbers for people, and each read-modify-write counts once |
-//! | K4 | which caller is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
-//! | K5 | which call about weak references this is | Relaxed | – | nothing: mmtk makes these calls one after the other, by its own locks |
+//! | K1 | the heap is set or cleared | Release | K2 | a collector thread sees the heap's address but not its contents |
+//! | K2 | a collector thread reads the heap's address | Acquire | K1 | as K1, from the other side |
+//! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: statistics, and each read-modify-write counts once |
+//! | K4 | which caller is the first | Relaxed | – | nothing: a single operation, in which one caller sees the first value |
+//! | K5 | which call about weak references this is | Relaxed | – | nothing: mmtk's own locks serialise these calls |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +42,7 @@ use super::super::object::Object;
 use super::objects::{self, Objects, Vm};
 use super::{COLLECTIONS, EXTERNAL, HEAP, MMTK_HEAP, PAUSE_LAST, PAUSE_MAX, PAUSE_TOTAL, WORKERS};
 
-/// Roots in one packet of work.
+/// The number of roots in a work packet.
 const PACKET: usize = 4096;
 
 /// The time of the request to stop the world.
@@ -77,18 +78,19 @@ impl Slot for RootValue {
     fn store(&self, _: ObjectReference) {}
 }
 
-/// Does something with the heap.
+/// Calls `body` with the heap.
 fn with_heap<R>(body: impl FnOnce(&Heap) -> R) -> Option<R> {
     let heap = HEAP.load(Ordering::Acquire); // K2
-    // SAFETY: set by a mutator of the heap, which stays at its address as long as it has one; taken back before the heap goes.
+    // SAFETY: set by a mutator of the heap, which does not move while it has one; cleared before the heap is
+    // dropped.
     unsafe { heap.as_ref() }.map(body)
 }
 
-/// The thread behind a name.
+/// The mutator with this mmtk name.
 ///
 /// # Safety
 ///
-/// The name is that of a mutator that is attached, and its thread runs this, or the world is stopped.
+/// The name belongs to an attached mutator, and its thread runs this, or the world is stopped.
 unsafe fn mutator_of<'a>(name: VMMutatorThread) -> &'a Mutator {
     // SAFETY: by the contract; `name_of` made the name of the mutator's address.
     unsafe { &*name.0.0.to_address().to_ptr::<Mutator>() }
@@ -120,16 +122,16 @@ impl Collection<Vm> for Vm {
     }
 
     fn block_for_gc(thread: VMMutatorThread) {
-        // SAFETY: the thread that runs this, which is attached.
+        // SAFETY: this is the current thread, which is attached.
         let mutator = unsafe { mutator_of(thread) };
         with_heap(|heap| heap.world.wait_for_pause(mutator));
     }
 
     fn spawn_gc_thread(_: VMThread, context: GCThreadContext<Vm>) {
         let GCThreadContext::Worker(worker) = context;
-        // An odd address is that of no mutator.
+        // An odd address is not a mutator's.
         let number = STARTED.fetch_add(1, Ordering::Relaxed); // K3
-        // SAFETY: a number that is never followed.
+        // SAFETY: a number that is never dereferenced.
         let address = unsafe { Address::from_usize(2 * number + 1) };
         let name = VMWorkerThread(VMThread(OpaquePointer::from_address(address)));
         let run = move || {
@@ -144,13 +146,13 @@ impl Collection<Vm> for Vm {
             }
         };
         let thread = std::thread::Builder::new().name(format!("collector {number}")).spawn(run);
-        // The starter of mmtk counts them.
+        // The function that starts mmtk counts them.
         if let Ok(thread) = thread {
             WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
     }
 
-    /// The allocation then gives none.
+    /// The allocation then returns null.
     fn out_of_memory(_: VMThread, _: AllocationError) {}
 
     fn vm_live_bytes() -> usize {
@@ -158,13 +160,13 @@ impl Collection<Vm> for Vm {
     }
 }
 
-/// mmtk's parts of all threads.
+/// The mmtk mutators of all threads.
 fn bound_mutators() -> Vec<&'static mut Bound<Vm>> {
     let mut all = Vec::new();
     with_heap(|heap| {
         heap.world.each_member(&mut |mutator| {
-            // SAFETY: made by `attach` and there until `detach`, which run in the world only. mmtk asks for them in a pause
-            // and gives each to one worker at a time.
+            // SAFETY: made by `attach` and valid until `detach`, which run only inside the world. mmtk
+            // requests them in a pause and assigns each to one worker at a time.
             all.extend(mutator.plan.get().map(|bound| unsafe { bound.cast().as_mut() }));
         });
     });
@@ -195,7 +197,7 @@ impl ActivePlan<Vm> for Vm {
 
 impl Scanning<Vm> for Vm {
     fn support_slot_enqueuing(_: VMWorkerThread, _: ObjectReference) -> bool {
-        // An object is scanned where its type is at hand: that is faster than one packet of slots for each.
+        // An object is scanned where its type is at hand, which is faster than a packet of slots for each.
         false
     }
 
@@ -279,7 +281,7 @@ fn hand_out(roots: Vec<RootValue>, factory: &mut impl RootsWorkFactory<RootValue
     }
 }
 
-/// Where a reachable object is; `None` if it is not reachable. Only between marking and freeing.
+/// The current address of a reachable object; `None` if it is unreachable. Only between marking and freeing.
 fn now(object: Object) -> Option<Object> {
     if object.tag() & TAG_PERMANENT != 0 {
         return Some(object);

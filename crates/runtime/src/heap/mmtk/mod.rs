@@ -1,4 +1,4 @@
-//! Memory by `mmtk`: the second [`Backend`], with plans that move objects.
+//! Memory managed by `mmtk`: the second [`Backend`], with plans that move objects.
 //!
 //! ```text
 //!   mutator                                              worker of mmtk
@@ -15,29 +15,30 @@
 //! | `binding.rs` | mmtk's interface to the run time: threads, roots, weak references |
 //! | `objects.rs` | mmtk's interface to objects: size, copying, fields |
 //!
-//! **One for each process.** mmtk keeps its maps in statics, takes fixed addresses, and cannot be started twice, not even after
-//! a shutdown. So the first [`Mmtk::start`] gets it and every later one an error ([`MmtkError::Taken`]), and the statics
-//! below are the only ones of this crate.
+//! **One per process.** mmtk keeps its maps in statics, uses fixed addresses, and cannot be started twice,
+//! not even after a shutdown. So the first [`Mmtk::start`] succeeds and every later one returns an error
+//! ([`MmtkError::Taken`]), and the statics below are the only ones in this crate.
 //!
-//! **Interface to compiled code.** [`HeapAbi`]s of its own: one cursor for all classes (`run_bytes` 0), cells of multiples of 16
-//! bytes that begin 8 bytes before one, so that every object is aligned to 16; and `moving` for plans that move. MarkSweep has no
-//! inlined path, so its table of cells is empty.
+//! **Interface to compiled code.** Separate [`HeapAbi`]s: one cursor for all classes (`run_bytes` 0), cells
+//! of multiples of 16 bytes that begin 8 bytes before a multiple of 16, so that every object is aligned to
+//! 16; and `moving` for plans that move. MarkSweep has no inlined path, so its table of cells is empty.
 //!
-//! **Objects that stay.** A `Memory` and a `String`, because addresses of their elements are everywhere (`objects.rs`), and permanent objects.
-//! Immix pins them; SemiSpace has no pins, so there each has its own pages. (In version 0.33, mmtk's non-moving space fails an assertion of
-//! its own in two of its three forms; the third never frees.)
+//! **Pinned objects.** A `Memory` and a `String`, because addresses of their elements are everywhere
+//! (`objects.rs`), and permanent objects. Immix pins them; SemiSpace has no pins, so there each has its own
+//! pages. (In version 0.33, mmtk's non-moving space fails its own assertion in two of its three forms; the
+//! third never frees.)
 //!
-//! **Roots** are passed by value, and updated afterwards, while the old copies are still readable. So
-//! nothing points into frames and handle tables from outside the pause.
+//! **Roots** are passed by value and updated afterwards, while the old copies are still readable. So nothing
+//! points into frames and handle tables from outside the pause.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | K1 | the heap appears, or goes | Release | K2 | a collector thread sees the heap's address and not the heap |
-//! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: numbers for people, and each read-modify-write counts once |
-//! | K4 | which caller is the first | Relaxed | – | nothing: one operation, of which one caller sees the first value |
+//! | K1 | the heap is set or cleared | Release | K2 | a collector thread sees the heap's address but not its contents |
+//! | K3 | counts, times, numbers of threads | Relaxed | – | nothing: statistics, and each read-modify-write counts once |
+//! | K4 | which caller is the first | Relaxed | – | nothing: a single operation, in which one caller sees the first value |
 //!
-//! Not done: generational and concurrent plans (their barriers are other ones); growing (the heap has one size); poison and
-//! verification, which mmtk has its own of; counts of live objects.
+//! Not done: generational and concurrent plans (they need other barriers); growing (the heap has a fixed
+//! size); poison and verification, which mmtk has itself; counts of live objects.
 
 mod binding;
 mod objects;
@@ -65,9 +66,9 @@ use super::policy::Collection;
 /// How mmtk manages memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MmtkPlan {
-    /// Nothing is ever freed.
+    /// Never frees anything.
     NoGc,
-    /// Free lists; objects stay where they are; every allocation is a call.
+    /// Free lists; objects never move; every allocation is a call.
     MarkSweep,
     /// Lines of memory; moves objects when memory is fragmented.
     #[default]
@@ -83,9 +84,9 @@ pub struct MmtkOptions {
     pub plan: MmtkPlan,
     /// The size of the heap in bytes.
     pub bytes: usize,
-    /// Threads that collect.
+    /// The number of collector threads.
     pub threads: usize,
-    /// Whether a collection moves all that it can, not only what it should. For finding roots that are missing.
+    /// Whether a collection moves everything movable, not only what it should. For finding missing roots.
     pub move_all: bool,
 }
 
@@ -95,31 +96,31 @@ impl Default for MmtkOptions {
     }
 }
 
-/// Why there is no such heap. The embedder's fault, or the system's.
+/// Why there is no such heap. Either the embedder or the system is at fault.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MmtkError {
-    /// This process has or had a heap by mmtk, which allows only one, ever.
+    /// This process has or had an mmtk heap; only one is ever allowed.
     #[error("this process has had its one heap by mmtk already")]
     Taken,
-    /// The system gave fewer threads to collect with than were asked for.
-    #[error("the system does not give the threads to collect with")]
+    /// The system started fewer collector threads than requested.
+    #[error("the system refuses the threads for collecting")]
     Threads,
-    /// An option is outside of what mmtk takes.
+    /// An option is out of mmtk's range.
     #[error("mmtk does not take {0}")]
     Option(&'static str),
 }
 
-/// Whether the process has had its heap.
+/// Whether the process has already had its mmtk heap.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 /// mmtk, once it has started.
 static MMTK_HEAP: OnceLock<&'static MMTK<Vm>> = OnceLock::new();
-/// The heap in front of it, from the first mutator to the end of the heap.
+/// The heap that uses it, from the first mutator to the end of the heap.
 static HEAP: AtomicPtr<Heap> = AtomicPtr::new(std::ptr::null_mut());
-/// Threads that collect.
+/// The collector threads.
 static WORKERS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
-/// Bytes that objects own elsewhere.
+/// Bytes that objects own outside the heap.
 static EXTERNAL: AtomicUsize = AtomicUsize::new(0);
-/// Figures, in nanoseconds where they are times.
+/// Statistics; times are in nanoseconds.
 static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
 static PAUSE_LAST: AtomicU64 = AtomicU64::new(0);
 static PAUSE_MAX: AtomicU64 = AtomicU64::new(0);
@@ -140,13 +141,13 @@ const STILL: HeapAbi = HeapAbi { cells: &CELLS, run_bytes: 0, zeroed: true, ..DE
 const MOVING: HeapAbi = HeapAbi { moving: true, ..STILL };
 const CALLS: HeapAbi = HeapAbi { cells: &[], ..STILL };
 
-/// The process's heap by mmtk.
+/// The process's mmtk heap.
 pub(crate) struct Mmtk {
     mmtk: &'static MMTK<Vm>,
     plan: MmtkPlan,
-    /// Where a thread's bump pointer is, from the address of mmtk's mutator.
+    /// The offset of a thread's bump pointer from the address of mmtk's mutator.
     bump: Option<usize>,
-    /// The largest object, its tag included, that is not large.
+    /// The largest object that is not allocated as large, tag included.
     small: usize,
     failed: AtomicU64,
 }
@@ -198,10 +199,10 @@ impl Mmtk {
         Ok(Mmtk { mmtk, plan: options.plan, bump, small, failed: AtomicU64::new(0) })
     }
 
-    /// Does something with mmtk's part of the running thread; `None` if it has none.
+    /// Calls `body` with mmtk's part of the running thread; `None` if it has none.
     fn with_bound<R>(mutator: &Mutator, body: impl FnOnce(&mut mmtk::Mutator<Vm>) -> R) -> Option<R> {
-        // SAFETY: `attach` made it, and `detach`, after which the thread does not allocate, frees it. The running thread
-        // has it alone, but for the time that it stands still inside mmtk.
+        // SAFETY: `attach` made it, and `detach` frees it, after which the thread does not allocate. The
+        // running thread has exclusive access, except while it is stopped inside mmtk.
         mutator.plan.get().map(|bound| body(unsafe { bound.cast().as_mut() }))
     }
 
@@ -211,25 +212,25 @@ impl Mmtk {
         self.bump.map(|offset| bound.as_ptr().cast::<u8>().wrapping_add(offset).cast())
     }
 
-    /// Gives mmtk the cursor that compiled code has moved.
+    /// Passes the cursor that compiled code has moved to mmtk.
     fn give_run(&self, mutator: &Mutator) {
         let Some(bump) = self.bump_pointer(mutator) else { return };
         let (cursor, limit) = mutator.shared_run();
-        // SAFETY: the bump pointer lies in the thread's bound mutator, which only the running thread touches.
+        // SAFETY: the bump pointer is in the thread's bound mutator, which only the running thread accesses.
         unsafe {
-            // After a collection the two have nothing in common, and mmtk's is the one that counts.
+            // After a collection the two are unrelated, and mmtk's is authoritative.
             if !limit.is_null() && (*bump).limit == Address::from_mut_ptr(limit) {
                 (*bump).cursor = Address::from_mut_ptr(cursor);
             }
         }
     }
 
-    /// Lets compiled code allocate where mmtk would.
+    /// Makes compiled code allocate from mmtk's bump range.
     fn take_run(&self, mutator: &Mutator) {
         let Some(bump) = self.bump_pointer(mutator) else { return };
         // SAFETY: as in `give_run`.
         let BumpPointer { cursor, limit } = unsafe { *bump };
-        // An object of mmtk's bump pointer begins where compiled code begins one: every size is a multiple of 16.
+        // mmtk's bump pointer must be where a cell of compiled code begins: every size is a multiple of 16.
         if cursor.as_usize() % 16 == 8 {
             mutator.set_shared_run(cursor.to_mut_ptr(), limit.to_mut_ptr());
         }
@@ -265,7 +266,7 @@ impl Backend for Mmtk {
         self.give_run(mutator);
         mutator.retire();
         if let Some(bound) = mutator.plan.take() {
-            // SAFETY: `attach` leaked it, and it is taken here only.
+            // SAFETY: `attach` leaked it, and it is taken only here.
             let mut bound = unsafe { Box::from_raw(bound.cast::<mmtk::Mutator<Vm>>().as_ptr()) };
             memory_manager::destroy_mutator(&mut bound);
         }
@@ -298,7 +299,7 @@ impl Backend for Mmtk {
         if heap.handles.ready() == 0 {
             return Ok(object);
         }
-        // The collection has left finalizers to run, and they may collect.
+        // The collection has left finalizers to run, which may collect again.
         mutator.locals.borrow_mut().push(Some(object));
         heap.run_finalizers(mutator);
         let kept = mutator.locals.borrow_mut().pop().flatten();
@@ -313,7 +314,7 @@ impl Backend for Mmtk {
     }
 
     fn remember(&self, _: &Mutator, object: Object) {
-        // No plan offered here looks at stores, so no tag asks for it.
+        // No plan offered here observes stores, so no tag requests it.
         debug_assert_eq!(object.tag() & super::layout::TAG_OLD, 0);
     }
 
@@ -359,14 +360,14 @@ impl Backend for Mmtk {
     }
 }
 
-/// Ends the collector threads. Memory that mmtk has mapped stays mapped.
+/// Ends the collector threads. Memory mapped by mmtk stays mapped.
 impl Drop for Mmtk {
     fn drop(&mut self) {
         HEAP.store(std::ptr::null_mut(), Ordering::Release); // K1
         memory_manager::mmtk_shutdown(self.mmtk);
         let workers = std::mem::take(&mut *WORKERS.lock().unwrap_or_else(PoisonError::into_inner));
         for worker in workers {
-            // A worker that panicked has said so.
+            // A worker that panicked has reported it.
             let _ = worker.join();
         }
     }

@@ -1,15 +1,16 @@
-//! The object model that mmtk asks for.
+//! The object model required by mmtk.
 //!
 //! ```text
 //!   start ─┐        ┌─ reference
-//!          │ tag    │ word 0: forwarding pointer, once the object was copied │ …
+//!          │ tag    │ word 0: forwarding pointer once the object is copied │ …
 //! ```
 //!
-//! The tag stays readable in the old copy, the first word of the object does not. Forwarding bits, marks and pins lie beside the
-//! heap.
+//! The tag stays readable in the old copy, the object's first word does not. Forwarding bits, marks and pins
+//! are side metadata.
 //!
-//! **Addresses of elements** are in registers, in an `Array` and in the `Memory` itself, without a reference to their object. So
-//! an object with elements, a `Memory` or a `String`, is allocated where nothing moves ([`stays`]).
+//! **Addresses of elements** are in registers, in an `Array` and in the `Memory` itself, without a reference
+//! to their object. So an object with elements, a `Memory` or a `String`, is allocated where nothing moves
+//! ([`stays`]).
 
 use mmtk::util::copy::{CopySemantics, GCWorkerCopyContext};
 use mmtk::util::{Address, ObjectReference};
@@ -23,16 +24,17 @@ use super::super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_BYTES, TAG_PERMANENT};
 use super::super::object::Object;
 use super::extent;
 
-/// All that mmtk asks.
+/// Implements mmtk's interface.
 #[derive(Default)]
 pub(super) struct Vm;
 
 pub(super) const TAG: usize = TAG_BYTES;
 
-/// The object at an address that mmtk gave.
+/// The object at an address passed by mmtk.
 pub(super) fn at(address: Address) -> Object {
     let pointer = std::ptr::NonNull::new(address.to_mut_ptr::<u8>());
-    // SAFETY: mmtk gives addresses of memory that it manages for us, which are not null. The caller keeps O1.
+    // SAFETY: mmtk passes addresses of memory that it manages for us, which are not null. The caller upholds
+    // O1.
     unsafe { Object::from_pointer(pointer.unwrap_or(std::ptr::NonNull::dangling())) }
 }
 
@@ -40,7 +42,7 @@ pub(super) fn object(reference: ObjectReference) -> Object {
     at(reference.to_raw_address())
 }
 
-/// How mmtk names an object; `None` for permanent ones, which are not its own.
+/// mmtk's reference to an object; `None` for permanent ones, which mmtk does not manage.
 pub(super) fn reference(object: Object) -> Option<ObjectReference> {
     if object.tag() & TAG_PERMANENT != 0 {
         return None;
@@ -48,14 +50,14 @@ pub(super) fn reference(object: Object) -> Option<ObjectReference> {
     ObjectReference::from_raw_address(Address::from_mut_ptr(object.pointer().as_ptr()))
 }
 
-/// Bytes of an object whose first word is its own.
+/// The size of an object that has not been forwarded.
 fn size(object: Object) -> usize {
     let bytes = object.desc().size_with_length(|| object.word_at(LENGTH));
     // An allocated object has a size.
     extent(bytes).unwrap_or(16)
 }
 
-/// The words and copies of objects.
+/// mmtk's interface to the words and copies of objects.
 #[derive(Default)]
 pub(super) struct Objects;
 
@@ -80,12 +82,13 @@ impl ObjectModel<Vm> for Objects {
         let old = object(from);
         let bytes = size(old);
         let start = context.alloc_copy(from, bytes, 16, TAG, semantics);
-        // SAFETY: the old object has so many bytes from its tag on, and the new place has room for them; the two are apart.
+        // SAFETY: the old object has that many bytes from its tag on, and the new place has room for them;
+        // they do not overlap.
         unsafe {
             let source = Self::ref_to_object_start(from).to_ptr::<u8>();
             start.to_mut_ptr::<u8>().copy_from_nonoverlapping(source, bytes);
         }
-        // A copy is no permanent object, as its original is none.
+        // A copy is not permanent, as its original is not.
         let to = reference(at(start + TAG)).unwrap_or(from);
         context.post_copy(to, bytes, semantics);
         to
@@ -133,12 +136,12 @@ impl ObjectModel<Vm> for Objects {
     }
 }
 
-/// Whether objects of a type have to stay where they are.
+/// Whether objects of a type must not move.
 pub(super) fn stays(desc: &TypeDesc) -> bool {
     matches!(desc.kind(), ObjectKind::Memory(_) | ObjectKind::String)
 }
 
-/// Traces what an object refers to, and lets it refer to where that is now.
+/// Traces an object's referents, and updates its references to their new addresses.
 pub(super) fn scan(object: Object, tracer: &mut impl ObjectTracer) {
     let mut visit = |offset: usize| {
         let Some(old) = object.pointer_at(offset).and_then(reference) else { return };

@@ -6,12 +6,14 @@
 //!            any                      ──► others ─────┘
 //! ```
 //!
-//! A method whose first parameter is a concrete type fits only calls whose first argument has exactly that type, so a search looks at the
-//! methods of that type and at those whose first parameter is abstract, is a `Type{T}`, or is missing. The first search makes the index; it makes
-//! the type objects of all signatures anyway.
+//! A method whose first parameter is a concrete type applies only to calls whose first argument has exactly
+//! that type, so a search considers the methods of that type and those whose first parameter is abstract, is
+//! a `Type{T}`, or is missing. The first search makes the index; it makes the type objects of all signatures
+//! anyway.
 //!
-//! A list does not own its methods: a method lives as long as its registration, or the retire list, holds it. A dead one leaves an empty place, and
-//! the list is rebuilt when half of its places are empty. So removing n methods one after the other takes time linear in n.
+//! A list does not own its methods: a method lives as long as its registration, or the retire list, holds it.
+//! A dead one leaves an empty entry, and the list is rebuilt when half of its entries are empty. So removing
+//! n methods one by one takes linear time.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -29,23 +31,24 @@ use crate::heap::{Heap, Object};
 
 use super::Method;
 
-/// Shorter lists are gone through.
+/// Shorter lists are searched linearly.
 const SHORT: usize = 8;
 
-/// The methods of a callee. None is ever added. Clones share them.
+/// The methods of a callee. Immutable except for removal. Clones share them.
 #[derive(Clone)]
 pub(super) struct MethodList(Arc<Listed>);
 
 struct Listed {
     methods: Box<[Weak<Method>]>,
-    /// How many are gone.
+    /// The number of removed methods.
     gone: AtomicUsize,
     index: OnceLock<Index>,
 }
 
 #[derive(Default)]
 struct Index {
-    /// Positions by the address of the type of the first argument. That of a method that is gone may be another type's by now.
+    /// Positions by the address of the type of the first argument. The address for a removed method may by
+    /// now belong to another type.
     by_type: FxHashMap<u64, Vec<u32>>,
     others: Vec<u32>,
 }
@@ -66,8 +69,8 @@ impl MethodList {
             .filter(|method| !method.is_gone.load(Ordering::Relaxed)) // L2
     }
 
-    /// To be called, with the lock of the table, for each method that goes and is marked so: the list to use from now on, if it is another. `None` in there means
-    /// that no method is left.
+    /// Must be called, with the table's lock held, for each method that is removed and marked: returns the
+    /// list to use from now on, if it changes. The inner `None` means that no method is left.
     pub(super) fn without_one(&self) -> Option<Option<MethodList>> {
         let gone = self.0.gone.fetch_add(1, Ordering::Relaxed) + 1; // L1
         let len = self.0.methods.len();
@@ -77,7 +80,7 @@ impl MethodList {
         (gone * 2 > len).then(|| Some(self.iter().collect()))
     }
 
-    /// The methods that a call with this first argument may fit, in the order of the list.
+    /// The methods that may apply to a call with this first argument, in list order.
     pub(super) fn candidates(&self, heap: &Heap, first: Option<&Object>) -> Vec<Arc<Method>> {
         let methods = &self.0.methods;
         let (Some(first), true) = (first, methods.len() > SHORT) else { return self.iter().collect() };
