@@ -225,6 +225,13 @@ impl TargetIsa {
             && flags().iter().any(|f| f.name == "has_sse41" && f.as_bool() == Some(true))
     }
 
+    /// What loops in 256 bits may use, if the processor has such registers.
+    pub(crate) fn wide(&self) -> Option<crate::wide::Features> {
+        let flags = self.optimised.isa_flags();
+        let has = |name| flags.iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
+        (self.arch == Arch::X86_64 && has("has_avx2")).then(|| crate::wide::Features { fma: has("has_fma") })
+    }
+
     /// The convention of `extern "C"` functions.
     pub fn host_call_conv(&self) -> CallConv {
         self.baseline.default_call_conv()
