@@ -25,7 +25,7 @@ const MAX_BLOCK: usize = 200;
 pub(super) const MAX_ACCESSES: usize = 16;
 /// How many bytes of the widest elements a trip has at most: eight vectors, four where nothing is widened.
 const MAX_WIDE: u32 = 128;
-const MAX_PLAIN: u32 = 64;
+const MAX_PLAIN: u32 = 128;
 /// Up to this offset the accesses of a trip have one as well.
 const MAX_OFFSET: i32 = i32::MAX - MAX_WIDE as i32;
 /// How many instructions on vectors a trip has at most, unless it has the fewest iterations that there can be. More keep no execution unit busier, and
