@@ -404,6 +404,9 @@ impl Search<'_> {
                 Some(self.make(Made::Splat(counter, distance), false))
             }
             Op::LaneSelect => {
+                if let Some(made) = self.extreme_of(low, high, place) {
+                    return Some(made);
+                }
                 let [mask, yes, no] = [0, 1, 2].map(|n| operand(n).and_then(|pair| self.pair(pair)));
                 let (mask, yes, no) = (mask?, yes?, no?);
                 self.place = place;
@@ -431,6 +434,31 @@ impl Search<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The lesser or greater of two, chosen by a comparison of them.
+    fn extreme_of(&mut self, low: Inst, high: Inst, place: usize) -> Option<Wide> {
+        let func = self.func;
+        let parts = |select: Inst| {
+            let &[mask, yes, no] = func.args(select) else { return None };
+            let compare = self.inside(mask)?;
+            let &[a, b] = func.args(compare) else { return None };
+            let is_less = (yes, no) == (a, b);
+            (is_less || (yes, no) == (b, a)).then_some((func.op(compare), is_less, [a, b]))
+        };
+        let (first, second) = (parts(low)?, parts(high)?);
+        let (Op::Lanes(op, lanes), is_less, [a, b]) = first else { return None };
+        if (second.0, second.1) != (first.0, is_less) {
+            return None;
+        }
+        let signed = match op {
+            Intrinsic::SltInt | Intrinsic::SleInt => true,
+            Intrinsic::UltInt | Intrinsic::UleInt => false,
+            _ => return None,
+        };
+        let (a, b) = (self.pair([a, second.2[0]])?, self.pair([b, second.2[1]])?);
+        self.place = place;
+        self.extreme(is_less, signed, lanes, a, b)
     }
 
     /// What an iteration does, in order.

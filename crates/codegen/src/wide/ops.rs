@@ -91,6 +91,26 @@ impl Search<'_> {
         Some(if is_opposite { self.opposite(made) } else { made })
     }
 
+    /// The lesser or greater of each two integers; `None` if it takes more than an instruction.
+    pub(super) fn extreme(&mut self, is_less: bool, signed: bool, lanes: Lanes, a: Wide, b: Wide) -> Option<Wide> {
+        let (map, opcode) = match (lanes, signed, is_less) {
+            (Lanes::I8x16, true, true) => (OF38, 0x38),
+            (Lanes::I8x16, true, false) => (OF38, 0x3c),
+            (Lanes::I8x16, false, true) => (OF, 0xda),
+            (Lanes::I8x16, false, false) => (OF, 0xde),
+            (Lanes::I16x8, true, true) => (OF, 0xea),
+            (Lanes::I16x8, true, false) => (OF, 0xee),
+            (Lanes::I16x8, false, true) => (OF38, 0x3a),
+            (Lanes::I16x8, false, false) => (OF38, 0x3e),
+            (Lanes::I32x4, true, true) => (OF38, 0x39),
+            (Lanes::I32x4, true, false) => (OF38, 0x3d),
+            (Lanes::I32x4, false, true) => (OF38, 0x3b),
+            (Lanes::I32x4, false, false) => (OF38, 0x3f),
+            _ => return None,
+        };
+        Some(self.make(Made::Binary(Vex::new(map, opcode), None, a, b), false))
+    }
+
     /// A value with some bits flipped.
     fn flipped(&mut self, of: Wide, bits: u128) -> Wide {
         let bits = self.constant([bits; 2]);

@@ -489,6 +489,25 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
     fits
 }
 
+/// Makes a vector shorter by `count` elements at its end, if it has so many and they are plain bits, and clears them; whether it did.
+pub(crate) fn shrink_in_place(vector: Object, count: i64) -> bool {
+    let (ObjectKind::Array { dims: 1, .. }, Ok(old), Ok(count)) =
+        (vector.desc().kind(), elements_of(vector), usize::try_from(count))
+    else {
+        return false;
+    };
+    // A program with open doors may have set the length to anything.
+    let is_whole = vector.word_at(ARRAY_DIMS) == old.length as u64 && old.stride() > 0;
+    let plain = old.element.repr == FieldRepr::Inline && old.element.pointers.is_empty();
+    let Some(length) = old.length.checked_sub(count).filter(|_| is_whole && plain) else { return false };
+    if count > 0 {
+        let Ok(first) = old.offset(length) else { return false };
+        old.zero(first, count * old.stride());
+    }
+    vector.set_word_at(ARRAY_DIMS, length as u64);
+    true
+}
+
 /// Copies all elements into a new `Memory` of `capacity` elements, from `start` on.
 fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize) {
     // Elements that a race made inconsistent are left out.
