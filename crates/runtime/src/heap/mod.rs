@@ -81,7 +81,7 @@ pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub(crate) use field_table::FieldRow;
 pub use finalize::{Finalizer, VisitFn};
 pub use handles::{Persistent, RootCell, WeakHandle};
-pub(crate) use heap::EXCEPTION_KINDS;
+pub(crate) use heap::{EXCEPTION_KINDS, allocate_at_hand};
 pub use heap::{Heap, OutOfMemory};
 pub use layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,

@@ -110,6 +110,8 @@ pub struct Mutator {
     pub(crate) participant: Participant<Retired>,
     /// The worlds that entries on the stack are in.
     span: Arc<Span>,
+    /// The tag of strings, once one was allocated; 0 before.
+    pub(crate) string: Cell<u64>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -144,6 +146,7 @@ impl Mutator {
             gc_stack: Cell::new(std::ptr::null_mut()),
             crossings: Crossings::default(),
             span,
+            string: Cell::new(0),
             exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),
