@@ -1,9 +1,9 @@
-//! Loops in 256 bits: the call of the code that stands behind the function.
+//! Loops in 256 or 512 bits: the call of the code that stands behind the function.
 //!
 //! The block stays, with its φs. It stores what the loop reads into a block of the frame, calls, loads the counters' next values and what is carried, and computes its other
 //! values again, as they are in the last iteration. Those that nothing behind the loop reads disappear in Cranelift's mid-end.
 
-use brolga_ir::{Block, Inst, LowType, Op};
+use brolga_ir::{Block, Inst, LowType, Op, Value};
 use cranelift_codegen::ir::{
     self as clif, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind,
     types,
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 
 use super::{Done, TranslateError, Translation};
 use crate::wide::find::{find, is_candidate, leaving};
-use crate::wide::{LOOP, WideLoop, emit::emit};
+use crate::wide::{LOOP, Parts, WideLoop, emit::emit};
 
 impl Translation<'_> {
     /// Translates a block if it is such a loop.
@@ -22,8 +22,12 @@ impl Translation<'_> {
             return Ok(false);
         }
         let leaving = self.leaving.get_or_insert_with(|| leaving(func));
-        let Some(wide) = find(func, block, features, leaving) else { return Ok(false) };
-        let Some(code) = emit(&wide) else { return Ok(false) };
+        let widths = if features.avx512 { &[4, 2][..] } else { &[2] };
+        let made = widths.iter().find_map(|&parts| {
+            let wide = find(func, block, features, leaving, parts)?;
+            Some((emit(&wide)?, wide))
+        });
+        let Some((code, wide)) = made else { return Ok(false) };
         let number = self.loops_behind.len() as u32;
         self.loops_behind.push(code);
         self.call_loop(block, &wide, number)?;
@@ -39,7 +43,7 @@ impl Translation<'_> {
         for &phi in &phis {
             self.phi(block, phi)?;
         }
-        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, wide.bytes(), 5);
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, wide.bytes(), 6);
         let slot = self.b.create_sized_stack_slot(slot);
         let memory = self.b.ins().stack_addr(types::I64, slot, 0);
         self.hand_in(end, wide, memory)?;
@@ -62,9 +66,15 @@ impl Translation<'_> {
     fn hand_in(&mut self, end: Inst, wide: &WideLoop, memory: clif::Value) -> Done {
         let counters = wide.counters.iter().enumerate().map(|(n, one)| (one.phi, wide.counter_at(n)));
         let words = wide.words.iter().enumerate().map(|(n, &word)| (word, wide.word_at(n)));
-        let halves = |pair: [_; 2], at: i32| [(pair[0], at), (pair[1], at + 16)];
-        let carried = wide.carried.iter().enumerate().flat_map(|(n, one)| halves(one.phis, wide.carried_at(n)));
-        let inputs = wide.inputs.iter().enumerate().flat_map(|(n, &pair)| halves(pair, wide.input_at(n)));
+        let places = |at: i32| move |(part, &value): (usize, &Value)| (value, at + 16 * part as i32);
+        let carried = wide.carried.iter().enumerate();
+        let carried = carried
+            .flat_map(|(n, one)| one.phis.iter().enumerate().map(places(wide.carried_at(n))));
+        // What is the same in all parts is read once.
+        let read = |parts: &Parts<Value>| if parts.iter().all(|&part| part == parts[0]) { 1 } else { parts.len() };
+        let inputs = wide.inputs.iter().enumerate();
+        let inputs = inputs
+            .flat_map(|(n, one)| one[..read(one)].iter().enumerate().map(places(wide.input_at(n))));
         let all: Vec<_> = counters.chain(words).chain(carried).chain(inputs).collect();
         for (value, at) in all {
             let made = self.value(end, value)?;
@@ -92,9 +102,10 @@ impl Translation<'_> {
             self.values[counter.phi] = last.into();
         }
         for (n, one) in wide.carried.iter().enumerate() {
-            for (half, at) in one.results.into_iter().zip([0, 16]) {
-                let loaded = self.b.ins().load(types::I8X16, flags, memory, wide.carried_at(n) + at);
-                self.values[half] = loaded.into();
+            for (part, &result) in one.results.iter().enumerate() {
+                let at = wide.carried_at(n) + 16 * part as i32;
+                let loaded = self.b.ins().load(types::I8X16, flags, memory, at);
+                self.values[result] = loaded.into();
             }
         }
     }

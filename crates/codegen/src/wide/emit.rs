@@ -1,4 +1,4 @@
-//! Registers and bytes of a loop in 256 bits.
+//! Registers and bytes of a loop in 256 or 512 bits.
 //!
 //! ```text
 //!   rdi   the block of memory          carried values, inputs and constants have a register each, as far as there are enough;
@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Inputs and constants for which there is no register are loaded where they are used. If not even the values of an iteration fit, there is no code, and
-//! the loop stays in 128 bits.
+//! the loop stays as it is.
 
+use brolga_ir::Value;
 use smallvec::SmallVec;
 
-use super::{ALIGN, Address, Base, Bound, Made, Step, Wide, WideLoop};
+use super::{ALIGN, Address, Base, Bound, Made, Parts, Step, Wide, WideLoop};
 use crate::single_pass::asm::vex::{At, Bits, Vex};
 use crate::single_pass::asm::{
     Alu, Asm, Cond, Gpr, Label, Mem, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, Width, Xmm,
@@ -24,14 +25,14 @@ const BLOCK: Gpr = RDI;
 const VECTORS: u8 = 16;
 const NONE: Xmm = Xmm(0);
 
-const LOAD: Vex = Vex { map: 1, prefix: 2, wide: false, opcode: 0x6f };
-const STORE: Vex = Vex { map: 1, prefix: 2, wide: false, opcode: 0x7f };
+const LOAD: Vex = Vex::new(1, 0x6f).prefix(2);
+const STORE: Vex = Vex::new(1, 0x7f).prefix(2);
 const MOVE: Vex = Vex::new(1, 0x6f);
 const XOR: Vex = Vex::new(1, 0xef);
 const BLEND_BYTES: Vex = Vex::new(3, 0x4c);
-const INSERT_HALF: Vex = Vex::new(3, 0x38);
-const BOTH_HALVES: Vex = Vex::new(2, 0x5a);
-const ALL_WORDS: Vex = Vex::new(2, 0x59);
+const INSERT_PART: Vex = Vex::new(3, 0x38);
+const ALL_PARTS: Vex = Vex::new(2, 0x5a);
+const ALL_WORDS: Vex = Vex::new(2, 0x59).words(true);
 
 /// The code of a loop, which gets the block of memory as its argument; `None` if there are too few registers.
 pub(crate) fn emit(wide: &WideLoop) -> Option<Vec<u8>> {
@@ -50,6 +51,8 @@ pub(crate) fn emit(wide: &WideLoop) -> Option<Vec<u8>> {
 
 struct Emission<'a> {
     wide: &'a WideLoop,
+    /// The bits of all vectors.
+    bits: Bits,
     asm: Asm,
     /// Where values are now.
     at: Vec<Option<Xmm>>,
@@ -59,7 +62,7 @@ struct Emission<'a> {
     /// Values that keep their registers.
     kept: Vec<bool>,
     /// Constants in memory.
-    pool: Vec<([u128; 2], Label)>,
+    pool: Vec<(Parts<u128>, Label)>,
 }
 
 impl<'a> Emission<'a> {
@@ -77,6 +80,7 @@ impl<'a> Emission<'a> {
         wide.carried.iter().for_each(|one| uses[one.next] += 1);
         let mut made = Emission {
             wide,
+            bits: if wide.parts > 2 { Bits::Double } else { Bits::All },
             asm: Asm::default(),
             at: vec![None; count],
             uses,
@@ -103,7 +107,7 @@ impl<'a> Emission<'a> {
                 Step::Make(value) => self.value(value)?,
                 Step::Store(address, stored) => {
                     let (register, at) = (self.operand(stored)?, self.address(address));
-                    self.asm.vex_rm(STORE, Bits::All, register, NONE, at);
+                    self.asm.vex_rm(STORE, self.bits, register, NONE, at);
                     self.used(stored, register);
                 }
             }
@@ -146,7 +150,7 @@ impl<'a> Emission<'a> {
         for (n, made) in wide.values.iter().enumerate() {
             if let Some(register) = self.at[n] {
                 match *made {
-                    Made::Carried(number) => self.load_halves(register, wide.carried_at(number)),
+                    Made::Carried(number) => self.load_parts(register, wide.carried_at(number)),
                     _ => self.fetch(made, register),
                 }
             }
@@ -156,30 +160,35 @@ impl<'a> Emission<'a> {
     /// An input or a constant.
     fn fetch(&mut self, made: &Made, to: Xmm) {
         match *made {
-            Made::Input(n) if self.wide.inputs[n][0] == self.wide.inputs[n][1] => {
+            Made::Input(n) if self.wide.inputs[n].iter().all(|&part| part == self.wide.inputs[n][0]) => {
                 let at = At::Base(BLOCK, None, self.wide.input_at(n));
-                self.asm.vex_rm(BOTH_HALVES, Bits::All, to, NONE, at);
+                self.asm.vex_rm(ALL_PARTS, self.bits, to, NONE, at);
             }
-            Made::Input(n) => self.load_halves(to, self.wide.input_at(n)),
-            Made::Constant([0, 0]) => self.asm.vex_rr(XOR, Bits::Half, to, to, to),
-            Made::Constant(bits) => {
-                let known = self.pool.iter().find(|(constant, _)| *constant == bits).map(|&(_, label)| label);
+            Made::Input(n) => self.load_parts(to, self.wide.input_at(n)),
+            Made::Constant(ref bits) if bits.iter().all(|&part| part == 0) => {
+                self.asm.vex_rr(XOR, Bits::Half, to, to, to);
+            }
+            Made::Constant(ref bits) => {
+                let known = self.pool.iter().find(|(constant, _)| constant == bits).map(|&(_, label)| label);
                 let label = known.unwrap_or_else(|| {
                     let label = self.asm.label();
-                    self.pool.push((bits, label));
+                    self.pool.push((bits.clone(), label));
                     label
                 });
-                self.asm.vex_rm(LOAD, Bits::All, to, NONE, At::Label(label));
+                self.asm.vex_rm(LOAD, self.bits, to, NONE, At::Label(label));
             }
             _ => {}
         }
     }
 
-    /// Two halves that were stored by themselves: loaded at once they would have to wait until they are in the cache.
-    fn load_halves(&mut self, to: Xmm, disp: i32) {
+    /// Parts that were stored by themselves: loaded at once they would have to wait until they are in the cache.
+    fn load_parts(&mut self, to: Xmm, disp: i32) {
         self.asm.vex_rm(LOAD, Bits::Half, to, NONE, At::Base(BLOCK, None, disp));
-        self.asm.vex_rm(INSERT_HALF, Bits::All, to, to, At::Base(BLOCK, None, disp + 16));
-        self.asm.vex_last(1);
+        for part in 1..self.wide.parts as u8 {
+            let at = At::Base(BLOCK, None, disp + 16 * i32::from(part));
+            self.asm.vex_rm(INSERT_PART, self.bits, to, to, at);
+            self.asm.vex_last(part);
+        }
     }
 
     fn leave(&mut self) {
@@ -191,7 +200,7 @@ impl<'a> Emission<'a> {
         for (n, made) in wide.values.iter().enumerate() {
             if let (Made::Carried(number), Some(register)) = (made, self.at[n]) {
                 let to = At::Base(BLOCK, None, wide.carried_at(*number));
-                self.asm.vex_rm(STORE, Bits::All, register, NONE, to);
+                self.asm.vex_rm(STORE, self.bits, register, NONE, to);
             }
         }
         self.asm.vzeroupper();
@@ -202,7 +211,7 @@ impl<'a> Emission<'a> {
         for (bits, label) in std::mem::take(&mut self.pool) {
             self.asm.align(ALIGN);
             self.asm.bind(label);
-            bits.iter().for_each(|half| self.asm.bytes(&half.to_le_bytes()));
+            bits.iter().for_each(|part| self.asm.bytes(&part.to_le_bytes()));
         }
     }
 
@@ -273,21 +282,21 @@ impl<'a> Emission<'a> {
         let to = self.place(value)?;
         match (made, &from[..]) {
             (&Made::Binary(vex, last, ..), &[a, b]) => {
-                self.asm.vex_rr(vex, Bits::All, to, a, b);
+                self.asm.vex_rr(vex, self.bits, to, a, b);
                 last.into_iter().for_each(|last| self.asm.vex_last(last));
             }
-            (&Made::Unary(vex, _), &[a]) => self.asm.vex_rr(vex, Bits::All, to, NONE, a),
+            (&Made::Unary(vex, _), &[a]) => self.asm.vex_rr(vex, self.bits, to, NONE, a),
             (&Made::Shift(vex, digit, _, count), &[a]) => {
-                self.asm.vex_rr(vex, Bits::All, Xmm(digit), to, a);
+                self.asm.vex_rr(vex, self.bits, Xmm(digit), to, a);
                 self.asm.vex_last(count);
             }
             (Made::Blend(..), &[mask, no, yes]) => {
-                self.asm.vex_rr(BLEND_BYTES, Bits::All, to, no, yes);
+                self.asm.vex_rr(BLEND_BYTES, self.bits, to, no, yes);
                 self.asm.vex_last(mask.0 << 4);
             }
             (&Made::Load(address), []) => {
                 let at = self.address(address);
-                self.asm.vex_rm(LOAD, Bits::All, to, NONE, at);
+                self.asm.vex_rm(LOAD, self.bits, to, NONE, at);
             }
             (&Made::Splat(counter, distance), []) => self.splat(to, counter, distance),
             _ => return None,
@@ -303,7 +312,7 @@ impl<'a> Emission<'a> {
             from = SCRATCH;
         }
         self.asm.vex_from_gpr(to, from);
-        self.asm.vex_rr(ALL_WORDS, Bits::All, to, NONE, to);
+        self.asm.vex_rr(ALL_WORDS, self.bits, to, NONE, to);
     }
 
     /// The sum is made in the register of the third operand, or of a copy of it.
@@ -320,28 +329,28 @@ impl<'a> Emission<'a> {
             let to = match self.carrier(value) {
                 // Not if it is that of a factor, which is read later.
                 Some(to) if !from[..2].contains(&to) => {
-                    self.asm.vex_rr(MOVE, Bits::All, to, NONE, c);
+                    self.asm.vex_rr(MOVE, self.bits, to, NONE, c);
                     self.free.push(c);
                     self.kept[value] = true;
                     to
                 }
                 _ => c,
             };
-            self.asm.vex_rr(vex, Bits::All, to, a, b);
+            self.asm.vex_rr(vex, self.bits, to, a, b);
             self.at[value] = Some(to);
             self.settle(value, to);
             return Some(());
         }
-        if free && self.wide.carried.iter().any(|one| one.next == value && self.is_carried(sum, one.phis)) {
+        if free && self.wide.carried.iter().any(|one| one.next == value && self.is_carried(sum, &one.phis)) {
             operands.iter().zip(from).for_each(|(&of, &register)| self.used(of, register));
             self.kept[value] = true;
             self.at[value] = Some(c);
-            self.asm.vex_rr(vex, Bits::All, c, a, b);
+            self.asm.vex_rr(vex, self.bits, c, a, b);
             return Some(());
         }
         let to = self.free.pop()?;
-        self.asm.vex_rr(MOVE, Bits::All, to, NONE, c);
-        self.asm.vex_rr(vex, Bits::All, to, a, b);
+        self.asm.vex_rr(MOVE, self.bits, to, NONE, c);
+        self.asm.vex_rr(vex, self.bits, to, a, b);
         operands.iter().zip(from).for_each(|(&of, &register)| self.used(of, register));
         self.at[value] = Some(to);
         self.settle(value, to);
@@ -349,9 +358,9 @@ impl<'a> Emission<'a> {
     }
 
     /// Whether a value is what these φs carry.
-    fn is_carried(&self, value: Wide, phis: super::Pair) -> bool {
+    fn is_carried(&self, value: Wide, phis: &Parts<Value>) -> bool {
         match self.wide.values[value] {
-            Made::Carried(n) => self.wide.carried[n].phis == phis,
+            Made::Carried(n) => self.wide.carried[n].phis == *phis,
             _ => false,
         }
     }
@@ -363,7 +372,7 @@ impl<'a> Emission<'a> {
             let carried = wide.values.iter().position(|made| *made == Made::Carried(number))?;
             let (from, to) = (self.at[one.next]?, self.at[carried]?);
             if from != to {
-                self.asm.vex_rr(MOVE, Bits::All, to, NONE, from);
+                self.asm.vex_rr(MOVE, self.bits, to, NONE, from);
             }
         }
         Some(())

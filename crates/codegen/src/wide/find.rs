@@ -15,12 +15,16 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{
-    Address, Base, Bound, Carried, Counter, End, Features, Made, Pair, Step, Wide, WideLoop,
+    Address, Base, Bound, Carried, Counter, End, Features, Made, Parts, Step, Wide, WideLoop,
 };
 use crate::single_pass::asm::Cond;
 
 /// The longest loop, in instructions. Pairs are found from their uses, one inside the other, so this bounds the depth.
 const MAX_INSTS: usize = 300;
+
+/// The numbers by which `vectorize` makes floats of signed integers: exponents, masks and signs.
+const SIGNED_TO_FLOAT: [u64; 4] =
+    [0x4330_0000_0000_0000, 0x0000_0000_ffff_ffff, 0x4530_0000_8010_0000, 0x4530_0000_8000_0000];
 
 /// The values that are used in another block than the one that defines them.
 pub(crate) fn leaving(func: &Func) -> EntitySet<Value> {
@@ -56,30 +60,32 @@ pub(crate) fn find(
     block: Block,
     features: Features,
     leaving: &EntitySet<Value>,
+    parts: usize,
 ) -> Option<WideLoop> {
     let mut search = Search {
         func,
         block,
         features,
+        parts,
         at: FxHashMap::default(),
         memory: Vec::new(),
         words: Vec::new(),
         inputs: Vec::new(),
         counters: Vec::new(),
         carried: Vec::new(),
-        pairs: FxHashMap::default(),
+        groups: FxHashMap::default(),
         values: Vec::new(),
         masks: EntitySet::new(),
         place: 0,
     };
     search.classify()?;
     search.counters()?;
-    let carried = search.carried_pairs()?;
+    let carried = search.carried_groups()?;
     let stores = search.stores()?;
-    for (pair, results) in &carried {
-        let next = search.pair(*results)?;
+    for (phis, results) in carried {
+        let next = search.group(results.clone())?;
         let number = search.carried.len();
-        search.carried.push(Carried { phis: *pair, results: *results, next });
+        search.carried.push(Carried { phis, results, next });
         // The next value of one is made in the loop, and is that of no other.
         let made = &search.values[next].made;
         let fixed = matches!(made, Made::Input(_) | Made::Constant(_) | Made::Carried(_));
@@ -96,7 +102,7 @@ pub(crate) fn find(
     let (end, exit) = search.end()?;
     let Search { counters, words, inputs, carried, values, .. } = search;
     let values = values.into_iter().map(|value| value.made).collect();
-    Some(WideLoop { counters, words, inputs, carried, values, steps, end, exit })
+    Some(WideLoop { parts, counters, words, inputs, carried, values, steps, end, exit })
 }
 
 /// A value of 256 bits on its way.
@@ -110,15 +116,17 @@ pub(super) struct Search<'a> {
     func: &'a Func,
     block: Block,
     features: Features,
+    /// How many vectors are one.
+    parts: usize,
     /// Places of the block's instructions.
     at: FxHashMap<Inst, usize>,
     /// Its accesses, in order.
     memory: Vec<Inst>,
     words: Vec<Value>,
-    inputs: Vec<Pair>,
+    inputs: Vec<Parts<Value>>,
     counters: Vec<Counter>,
     carried: Vec<Carried>,
-    pairs: FxHashMap<Pair, Wide>,
+    groups: FxHashMap<Parts<Value>, Wide>,
     values: Vec<Placed>,
     /// Values all of whose lanes have equal bits.
     masks: EntitySet<MaskOf>,
@@ -136,6 +144,10 @@ impl Search<'_> {
         self.features
     }
 
+    pub(super) fn parts(&self) -> usize {
+        self.parts
+    }
+
     pub(super) fn is_mask(&self, of: Wide) -> bool {
         self.masks.contains(MaskOf(of as u32))
     }
@@ -149,9 +161,15 @@ impl Search<'_> {
         number
     }
 
-    pub(super) fn constant(&mut self, bits: [u128; 2]) -> Wide {
-        let known = self.values.iter().position(|value| value.made == Made::Constant(bits));
-        known.unwrap_or_else(|| self.make(Made::Constant(bits), false))
+    fn constant(&mut self, bits: Parts<u128>) -> Wide {
+        let made = Made::Constant(bits);
+        let known = self.values.iter().position(|value| value.made == made);
+        known.unwrap_or_else(|| self.make(made, false))
+    }
+
+    /// The same constant in all parts.
+    pub(super) fn constant_of(&mut self, bits: u128) -> Wide {
+        self.constant(SmallVec::from_elem(bits, self.parts))
     }
 
     /// The instruction of the loop that makes a value.
@@ -230,8 +248,8 @@ impl Search<'_> {
         Some(())
     }
 
-    /// The φs of vectors in pairs, with what is handed to them.
-    fn carried_pairs(&mut self) -> Option<Vec<(Pair, Pair)>> {
+    /// The φs of vectors that go together, with what is handed to them.
+    fn carried_groups(&mut self) -> Option<Vec<(Parts<Value>, Parts<Value>)>> {
         let func = self.func;
         let mut handed = Vec::new();
         for inst in self.phis() {
@@ -242,44 +260,54 @@ impl Search<'_> {
             }
         }
         handed.sort_by_key(|&(place, ..)| place);
-        if !handed.len().is_multiple_of(2) {
+        if !handed.len().is_multiple_of(self.parts) {
             return None;
         }
-        let pairs: Vec<(Pair, Pair)> =
-            handed.chunks(2).map(|two| ([two[0].1, two[1].1], [two[0].2, two[1].2])).collect();
-        for (number, &(phis, _)) in pairs.iter().enumerate() {
+        let groups = handed.chunks(self.parts);
+        let split = |group: &[(usize, Value, Value)]| {
+            (group.iter().map(|one| one.1).collect(), group.iter().map(|one| one.2).collect())
+        };
+        let groups: Vec<(Parts<Value>, Parts<Value>)> = groups.map(split).collect();
+        for (number, (phis, _)) in groups.iter().enumerate() {
             let made = self.make(Made::Carried(number), false);
-            self.pairs.insert(phis, made);
+            self.groups.insert(phis.clone(), made);
         }
-        Some(pairs)
+        Some(groups)
     }
 
-    /// The stores in pairs: where they go, what is stored, and the place of the later one.
+    /// The stores that go together: the place of the last one, where they go, and what is stored.
     fn stores(&mut self) -> Option<Vec<(usize, Address, Wide)>> {
         let func = self.func;
         let all: Vec<Inst> =
             self.memory.iter().copied().filter(|&inst| matches!(func.op(inst), Op::Store(_))).collect();
-        if !all.len().is_multiple_of(2) {
+        if !all.len().is_multiple_of(self.parts) {
             return None;
         }
         let mut found = Vec::new();
-        for two in all.chunks(2) {
-            let (low, high) = (two[0], two[1]);
-            let address = self.neighbours(low, high)?;
-            let first = self.memory.iter().position(|&inst| inst == low)?;
-            if self.memory.get(first + 1) != Some(&high) {
+        for group in all.chunks(self.parts) {
+            let address = self.neighbours(group)?;
+            let first = self.memory.iter().position(|inst| inst == &group[0])?;
+            if self.memory.get(first..first + self.parts)? != group {
                 return None;
             }
-            let stored = self.pair([*func.args(low).get(1)?, *func.args(high).get(1)?])?;
-            found.push((*self.at.get(&high)?, address, stored));
+            let stored: Option<Parts<Value>> =
+                group.iter().map(|&store| func.args(store).get(1).copied()).collect();
+            let stored = self.group(stored?)?;
+            found.push((*self.at.get(group.last()?)?, address, stored));
         }
         Some(found)
     }
 
-    /// The address of two accesses that are neighbours.
-    fn neighbours(&mut self, low: Inst, high: Inst) -> Option<Address> {
-        let (first, second) = (self.address(low)?, self.address(high)?);
-        (second == Address { disp: first.disp.checked_add(16)?, ..first }).then_some(first)
+    /// The address of accesses that are neighbours.
+    fn neighbours(&mut self, accesses: &[Inst]) -> Option<Address> {
+        let first = self.address(*accesses.first()?)?;
+        for (n, &access) in accesses.iter().enumerate() {
+            let disp = first.disp.checked_add(16 * n as i32)?;
+            if self.address(access)? != (Address { disp, ..first }) {
+                return None;
+            }
+        }
+        Some(first)
     }
 
     fn address(&mut self, access: Inst) -> Option<Address> {
@@ -355,100 +383,153 @@ impl Search<'_> {
         })
     }
 
-    /// The value of 256 bits with these halves.
-    fn pair(&mut self, pair: Pair) -> Option<Wide> {
-        if let Some(&made) = self.pairs.get(&pair) {
+    /// The wide value with these parts.
+    fn group(&mut self, parts: Parts<Value>) -> Option<Wide> {
+        if let Some(&made) = self.groups.get(&parts) {
             return Some(made);
         }
-        let made = match pair.map(|half| self.inside(half)) {
-            [None, None] => self.from_outside(pair),
-            [Some(low), Some(high)] => self.from_inside(low, high)?,
-            _ => return None,
+        let inside: Parts<Option<Inst>> = parts.iter().map(|&part| self.inside(part)).collect();
+        let made = match inside.iter().copied().collect::<Option<Parts<Inst>>>() {
+            Some(insts) => self.from_inside(&insts)?,
+            None if inside.iter().all(Option::is_none) => self.from_outside(&parts),
+            None => return None,
         };
-        self.pairs.insert(pair, made);
+        self.groups.insert(parts, made);
         Some(made)
     }
 
-    fn from_outside(&mut self, pair: Pair) -> Wide {
+    fn from_outside(&mut self, parts: &Parts<Value>) -> Wide {
         self.place = 0;
-        match pair.map(|half| self.func.as_bits(half)) {
-            [Some(low), Some(high)] => self.constant([low, high]),
-            _ => {
-                self.inputs.push(pair);
+        match parts.iter().map(|&part| self.func.as_bits(part)).collect() {
+            Some(bits) => self.constant(bits),
+            None => {
+                self.inputs.push(parts.clone());
                 self.make(Made::Input(self.inputs.len() - 1), false)
             }
         }
     }
 
-    fn from_inside(&mut self, low: Inst, high: Inst) -> Option<Wide> {
+    /// The operands with this number of instructions.
+    fn operands(&self, insts: &[Inst], n: usize) -> Option<Parts<Value>> {
+        insts.iter().map(|&inst| self.func.args(inst).get(n).copied()).collect()
+    }
+
+    /// The wide value that instructions of one kind make.
+    fn from_inside(&mut self, insts: &[Inst]) -> Option<Wide> {
         let func = self.func;
-        if func.op(low) != func.op(high) && !matches!(func.op(low), Op::Load(_)) {
+        let op = func.op(*insts.first()?);
+        if !matches!(op, Op::Load(_)) && insts.iter().any(|&inst| func.op(inst) != op) {
             return None;
         }
-        let place = (*self.at.get(&low)?).max(*self.at.get(&high)?);
-        let operand = |n: usize| Some([*func.args(low).get(n)?, *func.args(high).get(n)?]);
-        match func.op(low) {
-            Op::Load(_) => {
-                let address = self.neighbours(low, high)?;
-                let [first, last] = [low, high].map(|one| self.memory.iter().position(|&inst| inst == one));
-                let mut between = self.memory.get(first?..last?)?.iter();
-                if between.any(|&inst| matches!(func.op(inst), Op::Store(_))) {
-                    return None;
-                }
-                self.place = place;
-                Some(self.make(Made::Load(address), false))
-            }
-            Op::Splat(Lanes::I64x2) if operand(0)?[0] == operand(0)?[1] => {
-                let (counter, distance) = self.counter_of(operand(0)?[0])?;
+        let place = insts.iter().filter_map(|inst| self.at.get(inst).copied()).max()?;
+        match op {
+            Op::Load(_) => self.loaded(insts, place),
+            Op::Splat(Lanes::I64x2) => {
+                let of = self.operands(insts, 0)?;
+                let same = of.iter().all(|&value| value == of[0]);
+                let (counter, distance) = self.counter_of(of[0]).filter(|_| same)?;
                 self.place = place;
                 Some(self.make(Made::Splat(counter, distance), false))
             }
             Op::LaneSelect => {
-                if let Some(made) = self.extreme_of(low, high, place) {
+                if let Some(made) = self.extreme_of(insts, place) {
                     return Some(made);
                 }
-                let [mask, yes, no] = [0, 1, 2].map(|n| operand(n).and_then(|pair| self.pair(pair)));
+                let [mask, yes, no] = [0, 1, 2].map(|n| self.operands(insts, n).and_then(|of| self.group(of)));
                 let (mask, yes, no) = (mask?, yes?, no?);
                 self.place = place;
                 self.is_mask(mask).then(|| self.make(Made::Blend(mask, no, yes), false))
             }
-            Op::Lanes(op, lanes) if lanes.made_by(op) == lanes => {
-                if Lanes::shifts(op) {
-                    let counts = operand(1)?.map(|count| func.as_bits(count));
-                    let count = counts[0].filter(|_| counts[0] == counts[1])?;
-                    let of = self.pair(operand(0)?)?;
-                    self.place = place;
-                    return self.shift(op, lanes, of, count);
-                }
-                let mut args = SmallVec::<[Wide; 3]>::new();
-                for n in 0..func.args(low).len() {
-                    args.push(self.pair(operand(n)?)?);
-                }
-                self.place = place;
-                match args[..] {
-                    [of] => self.unary(op, lanes, of),
-                    [a, b] => self.binary(op, lanes, a, b),
-                    [a, b, c] => self.ternary(op, lanes, [a, b, c]),
-                    _ => None,
-                }
-            }
+            Op::Lanes(op, lanes) if lanes.made_by(op) == lanes => self.computed(insts, op, lanes, place),
             _ => None,
         }
     }
 
-    /// The lesser or greater of two, chosen by a comparison of them.
-    fn extreme_of(&mut self, low: Inst, high: Inst, place: usize) -> Option<Wide> {
+    /// Loads of neighbours, with no store between the first and the last.
+    fn loaded(&mut self, insts: &[Inst], place: usize) -> Option<Wide> {
         let func = self.func;
-        let parts = |select: Inst| {
-            let &[mask, yes, no] = func.args(select) else { return None };
+        let address = self.neighbours(insts)?;
+        let places = || insts.iter().filter_map(|load| self.memory.iter().position(|inst| inst == load));
+        let mut between = self.memory.get(places().min()?..places().max()?)?.iter();
+        if between.any(|&inst| matches!(func.op(inst), Op::Store(_))) {
+            return None;
+        }
+        self.place = place;
+        Some(self.make(Made::Load(address), false))
+    }
+
+    fn computed(&mut self, insts: &[Inst], op: Intrinsic, lanes: Lanes, place: usize) -> Option<Wide> {
+        let func = self.func;
+        if let Some(made) = self.converted(insts, op, lanes, place) {
+            return Some(made);
+        }
+        if Lanes::shifts(op) {
+            let counts = self.operands(insts, 1)?;
+            let count = func.as_bits(counts[0])?;
+            let same = counts.iter().all(|&other| func.as_bits(other) == Some(count));
+            let of = self.operands(insts, 0)?;
+            let of = self.group(of)?;
+            self.place = place;
+            return if same { self.shift(op, lanes, of, count) } else { None };
+        }
+        let mut args = SmallVec::<[Wide; 3]>::new();
+        for n in 0..func.args(insts[0]).len() {
+            let of = self.operands(insts, n)?;
+            args.push(self.group(of)?);
+        }
+        self.place = place;
+        match args[..] {
+            [of] => self.unary(op, lanes, of),
+            [a, b] => self.binary(op, lanes, a, b),
+            [a, b, c] => self.ternary(op, lanes, [a, b, c]),
+            _ => None,
+        }
+    }
+
+    /// Integers of 64 bits that become floats by the six operations of `vectorize`, as one instruction.
+    fn converted(&mut self, insts: &[Inst], op: Intrinsic, lanes: Lanes, place: usize) -> Option<Wide> {
+        if op.strict() != Intrinsic::AddFloat || lanes != Lanes::F64x2 || !self.features.avx512 {
+            return None;
+        }
+        let of: Parts<Value> = insts.iter().map(|&inst| self.int_of_float(inst)).collect::<Option<_>>()?;
+        let of = self.group(of)?;
+        self.place = place;
+        Some(self.to_floats(of))
+    }
+
+    /// The integers that a sum is the floats of: `(x >> 32 ^ A) - B + (x & C | D)`.
+    fn int_of_float(&self, sum: Inst) -> Option<Value> {
+        let func = self.func;
+        let made = |value: Value, op: Intrinsic, lanes: Lanes| {
+            let inst = self.inside(value).filter(|&inst| func.op(inst) == Op::Lanes(op, lanes))?;
+            let &[left, right] = func.args(inst) else { return None };
+            Some((left, func.as_bits(right)?))
+        };
+        let splat = |bits: u64| Lanes::I64x2.splat(bits.into());
+        let &[high, low] = func.args(sum) else { return None };
+        let (low, exponent) = made(low, Intrinsic::OrInt, Lanes::I64x2)?;
+        let (of, mask) = made(low, Intrinsic::AndInt, Lanes::I64x2)?;
+        let (high, both) = made(high, Intrinsic::SubFloat, Lanes::F64x2)?;
+        let (high, sign) = made(high, Intrinsic::XorInt, Lanes::I64x2)?;
+        let (same, count) = made(high, Intrinsic::LshrInt, Lanes::I64x2)?;
+        let numbers = [exponent, mask, both, sign] == SIGNED_TO_FLOAT.map(splat) && count == 32;
+        (numbers && same == of).then_some(of)
+    }
+
+    /// The lesser or greater of two, chosen by a comparison of them.
+    fn extreme_of(&mut self, insts: &[Inst], place: usize) -> Option<Wide> {
+        let func = self.func;
+        let parts = |select: &Inst| {
+            let &[mask, yes, no] = func.args(*select) else { return None };
             let compare = self.inside(mask)?;
             let &[a, b] = func.args(compare) else { return None };
             let is_less = (yes, no) == (a, b);
-            (is_less || (yes, no) == (b, a)).then_some((func.op(compare), is_less, [a, b]))
+            (is_less || (yes, no) == (b, a)).then_some((func.op(compare), is_less, a, b))
         };
-        let (first, second) = (parts(low)?, parts(high)?);
-        let (Op::Lanes(op, lanes), is_less, [a, b]) = first else { return None };
-        if (second.0, second.1) != (first.0, is_less) {
+        let all: Parts<_> = insts.iter().map(parts).collect::<Option<_>>()?;
+        let (compare, is_less, ..) = all[0];
+        let Op::Lanes(op, lanes) = compare else { return None };
+        if all.iter().any(|one| (one.0, one.1) != (compare, is_less)) {
             return None;
         }
         let signed = match op {
@@ -456,7 +537,8 @@ impl Search<'_> {
             Intrinsic::UltInt | Intrinsic::UleInt => false,
             _ => return None,
         };
-        let (a, b) = (self.pair([a, second.2[0]])?, self.pair([b, second.2[1]])?);
+        let a = self.group(all.iter().map(|one| one.2).collect())?;
+        let b = self.group(all.iter().map(|one| one.3).collect())?;
         self.place = place;
         self.extreme(is_less, signed, lanes, a, b)
     }

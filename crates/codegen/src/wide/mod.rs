@@ -52,21 +52,23 @@ pub(crate) const ALIGN: u32 = 32;
 pub(crate) struct Features {
     /// Products and sums that round once.
     pub(crate) fma: bool,
+    /// Registers of 512 bits, with the instructions that all processors have that do not slow down for them.
+    pub(crate) avx512: bool,
 }
 
-/// The number of a value of 256 bits.
+/// The number of a wide value.
 pub(crate) type Wide = usize;
 
-/// Two values of 128 bits that are the halves of one, the low one first.
-pub(crate) type Pair = [Value; 2];
+/// Two or four things, one for each 128 bits of a wide value, the lowest first.
+pub(crate) type Parts<T> = SmallVec<[T; 4]>;
 
-/// What a value of 256 bits is.
+/// What a wide value is.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Made {
-    /// Two values from outside: the number of the input.
+    /// Values from outside: the number of the input.
     Input(usize),
-    /// Two constants.
-    Constant([u128; 2]),
+    /// Constants.
+    Constant(Parts<u128>),
     /// What an iteration hands to the next: its number.
     Carried(usize),
     /// A counter and a distance in each lane of 64 bits.
@@ -132,11 +134,11 @@ pub(crate) struct Counter {
 }
 
 /// Vectors that each iteration hands to the next one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Carried {
-    pub(crate) phis: Pair,
+    pub(crate) phis: Parts<Value>,
     /// What they become.
-    pub(crate) results: Pair,
+    pub(crate) results: Parts<Value>,
     pub(crate) next: Wide,
 }
 
@@ -157,14 +159,16 @@ pub(crate) struct End {
     pub(crate) bound: Bound,
 }
 
-/// A loop that is executed in 256 bits.
+/// A loop that is executed in 256 or 512 bits.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct WideLoop {
+    /// How many vectors of 128 bits are one: two or four.
+    pub(crate) parts: usize,
     pub(crate) counters: Vec<Counter>,
     /// Integers and pointers from outside.
     pub(crate) words: Vec<Value>,
     /// Vectors from outside.
-    pub(crate) inputs: Vec<Pair>,
+    pub(crate) inputs: Vec<Parts<Value>>,
     pub(crate) carried: Vec<Carried>,
     pub(crate) values: Vec<Made>,
     pub(crate) steps: Vec<Step>,
@@ -185,13 +189,13 @@ impl WideLoop {
         8 * (self.counters.len() + n) as i32
     }
 
-    /// Of the low half of vectors that are carried; the high half follows.
+    /// Of the lowest of vectors that are carried; the others follow.
     pub(crate) fn carried_at(&self, n: usize) -> i32 {
-        let words = (self.counters.len() + self.words.len()).next_multiple_of(4);
-        8 * words as i32 + 32 * n as i32
+        let words = (self.counters.len() + self.words.len()).next_multiple_of(8);
+        8 * words as i32 + (16 * self.parts * n) as i32
     }
 
-    /// Of the low half of an input; the high half follows.
+    /// Of the lowest of an input; the others follow.
     pub(crate) fn input_at(&self, n: usize) -> i32 {
         self.carried_at(self.carried.len() + n)
     }

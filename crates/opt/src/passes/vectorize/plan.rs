@@ -429,9 +429,10 @@ impl Search<'_> {
                     Some(of) => of,
                     None => self.lanes_of(func.ty(*args.first()?))?,
                 };
-                // Without the processor's own operation a routine computes each lane.
-                let costly = op == Intrinsic::MulInt && of == Lanes::I64x2
-                    || op == Intrinsic::FmaFloat && !self.cpu.fma;
+                // Without the processor's own operation a routine computes each lane. Products of 64 bits are made of products of 32, which costs what it saves where there
+                // are two lanes only; processors with FMA have four, or the operation.
+                let costly = matches!((op, of), (Intrinsic::FmaFloat, _) | (Intrinsic::MulInt, Lanes::I64x2))
+                    && !self.cpu.fma;
                 let count = usize::from(Lanes::shifts(op));
                 let (data, counts) = args.split_at(args.len() - count);
                 let typed = data.iter().all(|&v| self.is_data(v) && func.ty(v) == Type::low(of.element()));
