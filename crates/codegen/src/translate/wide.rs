@@ -5,8 +5,8 @@
 
 use brolga_ir::{Block, Inst, LowType, Op, Value};
 use cranelift_codegen::ir::{
-    self as clif, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind,
-    types,
+    self as clif, AbiParam, ExtFuncData, ExternalName, InstBuilder, MemFlagsData, StackSlotData,
+    StackSlotKind, types,
 };
 
 use super::{Done, TranslateError, Translation};
@@ -25,7 +25,8 @@ impl Translation<'_> {
         let widths = if features.avx512 { &[4, 2][..] } else { &[2] };
         let made = widths.iter().find_map(|&parts| {
             let wide = find(func, block, features, leaving, parts)?;
-            Some((emit(&wide)?, wide))
+            // What is loaded in 512 bits waits for its stores if it crosses lines, as a short array does that is worked on again and again.
+            (parts == 2 || !wide.changes_in_place()).then(|| Some((emit(&wide)?, wide)))?
         });
         let Some((code, wide)) = made else { return Ok(false) };
         let number = self.loops_behind.len() as u32;
@@ -68,13 +69,14 @@ impl Translation<'_> {
         let words = wide.words.iter().enumerate().map(|(n, &word)| (word, wide.word_at(n)));
         let places = |at: i32| move |(part, &value): (usize, &Value)| (value, at + 16 * part as i32);
         let carried = wide.carried.iter().enumerate();
-        let carried = carried
-            .flat_map(|(n, one)| one.phis.iter().enumerate().map(places(wide.carried_at(n))));
+        let carried =
+            carried.flat_map(|(n, one)| one.phis.iter().enumerate().map(places(wide.carried_at(n))));
         // What is the same in all parts is read once.
-        let read = |parts: &Parts<Value>| if parts.iter().all(|&part| part == parts[0]) { 1 } else { parts.len() };
+        let read =
+            |parts: &Parts<Value>| if parts.iter().all(|&part| part == parts[0]) { 1 } else { parts.len() };
         let inputs = wide.inputs.iter().enumerate();
-        let inputs = inputs
-            .flat_map(|(n, one)| one[..read(one)].iter().enumerate().map(places(wide.input_at(n))));
+        let inputs =
+            inputs.flat_map(|(n, one)| one[..read(one)].iter().enumerate().map(places(wide.input_at(n))));
         let all: Vec<_> = counters.chain(words).chain(carried).chain(inputs).collect();
         for (value, at) in all {
             let made = self.value(end, value)?;
@@ -88,7 +90,8 @@ impl Translation<'_> {
         signature.params.push(AbiParam::new(types::I64));
         let signature = self.b.import_signature(signature);
         let name = self.b.func.declare_imported_user_function(clif::UserExternalName::new(LOOP, number));
-        let data = ExtFuncData { name: ExternalName::user(name), signature, colocated: true, patchable: false };
+        let data =
+            ExtFuncData { name: ExternalName::user(name), signature, colocated: true, patchable: false };
         let callee = self.b.import_function(data);
         self.b.ins().call(callee, &[memory]);
     }

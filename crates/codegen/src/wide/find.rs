@@ -14,9 +14,7 @@ use cranelift_entity::EntitySet;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{
-    Address, Base, Bound, Carried, Counter, End, Features, Made, Parts, Step, Wide, WideLoop,
-};
+use super::{Address, Base, Bound, Carried, Counter, End, Features, Made, Parts, Step, Wide, WideLoop};
 use crate::single_pass::asm::Cond;
 
 /// The longest loop, in instructions. Pairs are found from their uses, one inside the other, so this bounds the depth.
@@ -435,7 +433,8 @@ impl Search<'_> {
                 if let Some(made) = self.extreme_of(insts, place) {
                     return Some(made);
                 }
-                let [mask, yes, no] = [0, 1, 2].map(|n| self.operands(insts, n).and_then(|of| self.group(of)));
+                let [mask, yes, no] =
+                    [0, 1, 2].map(|n| self.operands(insts, n).and_then(|of| self.group(of)));
                 let (mask, yes, no) = (mask?, yes?, no?);
                 self.place = place;
                 self.is_mask(mask).then(|| self.make(Made::Blend(mask, no, yes), false))
@@ -591,5 +590,7 @@ impl Search<'_> {
 
 /// A constant of 64 bits that fits into 32.
 fn small(func: &Func, value: Value) -> Option<i32> {
-    (func.ty(value).as_low()?.bits() == 64).then(|| func.as_bits(value))?.and_then(|bits| i32::try_from(bits as u64 as i64).ok())
+    (func.ty(value).as_low()?.bits() == 64)
+        .then(|| func.as_bits(value))?
+        .and_then(|bits| i32::try_from(bits as u64 as i64).ok())
 }

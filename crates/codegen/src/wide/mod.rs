@@ -45,7 +45,7 @@ use crate::single_pass::asm::vex::Vex;
 pub(crate) const LOOP: u32 = 2;
 
 /// What each loop begins at a multiple of, and the function that it stands behind.
-pub(crate) const ALIGN: u32 = 32;
+pub(crate) const ALIGN: u32 = 64;
 
 /// What of the processor matters here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,6 +175,14 @@ pub(crate) struct WideLoop {
     pub(crate) end: End,
     /// Where it leads.
     pub(crate) exit: Block,
+}
+
+impl WideLoop {
+    /// Whether it stores where it loads.
+    pub(crate) fn changes_in_place(&self) -> bool {
+        let loads = |at: Address| self.values.contains(&Made::Load(at));
+        self.steps.iter().any(|step| matches!(*step, Step::Store(at, _) if loads(at)))
+    }
 }
 
 /// Places in the block of memory through which a loop gets what it reads, and hands over what it leaves.

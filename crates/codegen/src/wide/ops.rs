@@ -46,14 +46,18 @@ fn signs(lanes: Lanes) -> u128 {
 impl Search<'_> {
     /// An operation of two operands; `None` if it takes more than a few instructions.
     pub(super) fn binary(&mut self, op: Intrinsic, lanes: Lanes, a: Wide, b: Wide) -> Option<Wide> {
-        use Intrinsic::{AddFloat, AddInt, AndInt, DivFloat, MulFloat, MulInt, OrInt, SubFloat, SubInt, XorInt};
+        use Intrinsic::{
+            AddFloat, AddInt, AndInt, DivFloat, MulFloat, MulInt, OrInt, SubFloat, SubInt, XorInt,
+        };
         let op = op.strict();
         let vex = match op {
             AddInt => on_ints(lanes, OF, by_width(lanes, [0xfc, 0xfd, 0xfe, 0xd4])),
             SubInt => on_ints(lanes, OF, by_width(lanes, [0xf8, 0xf9, 0xfa, 0xfb])),
             MulInt if lanes == Lanes::I16x8 => Vex::new(OF, 0xd5),
             MulInt if lanes == Lanes::I32x4 => Vex::new(OF38, 0x40),
-            MulInt if lanes == Lanes::I64x2 && self.features().avx512 => Vex::new(OF38, 0x40).words(true).evex(),
+            MulInt if lanes == Lanes::I64x2 && self.features().avx512 => {
+                Vex::new(OF38, 0x40).words(true).evex()
+            }
             MulInt if lanes == Lanes::I64x2 => return Some(self.product_of_words(a, b)),
             AndInt => Vex::new(OF, 0xdb),
             OrInt => Vex::new(OF, 0xeb),
@@ -115,7 +119,14 @@ impl Search<'_> {
     }
 
     /// The lesser or greater of each two integers; `None` if it takes more than an instruction.
-    pub(super) fn extreme(&mut self, is_less: bool, signed: bool, lanes: Lanes, a: Wide, b: Wide) -> Option<Wide> {
+    pub(super) fn extreme(
+        &mut self,
+        is_less: bool,
+        signed: bool,
+        lanes: Lanes,
+        a: Wide,
+        b: Wide,
+    ) -> Option<Wide> {
         let (map, opcode) = match (lanes, signed, is_less) {
             (Lanes::I8x16, true, true) => (OF38, 0x38),
             (Lanes::I8x16, true, false) => (OF38, 0x3c),

@@ -127,7 +127,9 @@ impl Lowering<'_> {
             }
             match src.def_inst(value).map(|inst| (src.op(inst), src.args(inst))) {
                 Some((Op::Copy | Op::Pi, &[of])) => value = of,
-                Some((Op::Phi | Op::PhiC | Op::Copy | Op::Pi | Op::Upsilon, _)) => return phis.contains(&value),
+                Some((Op::Phi | Op::PhiC | Op::Copy | Op::Pi | Op::Upsilon, _)) => {
+                    return phis.contains(&value);
+                }
                 _ => return true,
             }
         }

@@ -39,7 +39,33 @@ fn is_low_float(ty: Type) -> bool {
     ty.as_low().is_some_and(|low| low.is_float())
 }
 
-fn resize(site: &Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
+/// A bit that is compared with 0 or 1, as a number: itself, or its opposite.
+fn bit_as_number(site: &mut Site<'_>, x: Value) -> Option<Rewrite> {
+    let (op, args) = site.made_by(x)?;
+    let &[bit, with] = args else { return None };
+    let with = site.func.as_bits(with)?;
+    let whole = site.func.ty(bit) == site.ty && used_bits(site, bit, MAX_STEPS)? <= 1;
+    let is_itself = match (op, with) {
+        (Intrinsic::NeInt, 0) | (Intrinsic::EqInt, 1) => true,
+        (Intrinsic::EqInt, 0) | (Intrinsic::NeInt, 1) => false,
+        _ => return None,
+    };
+    if !whole || site.ty == Type::BOOL {
+        return None;
+    }
+    if is_itself {
+        return Some(Rewrite::Value(bit));
+    }
+    let one = site.func.bits(site.types, site.ty, 1);
+    Rewrite::binary(Intrinsic::XorInt, bit, one)
+}
+
+fn resize(site: &mut Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
+    if kind == Convert::ZeroExtend
+        && let Some(number) = bit_as_number(site, x)
+    {
+        return Some(number);
+    }
     let (inner_op, args) = site.made_by(x)?;
     let &[inner] = args else { return None };
     let Shape::Convert(inner_kind) = inner_op.shape() else { return None };

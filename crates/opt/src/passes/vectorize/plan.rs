@@ -183,7 +183,8 @@ impl Plan {
             let count = found.iter().map(|(_, vector)| parts(n, vector.lanes())).sum::<usize>();
             let bytes = n as u32 * wide;
             let is_plain = !cpu.fma && wide == narrow;
-            let most = if n as u32 * narrow > 16 && wide != narrow || is_plain { MAX_PLAIN } else { MAX_WIDE };
+            let most =
+                if n as u32 * narrow > 16 && wide != narrow || is_plain { MAX_PLAIN } else { MAX_WIDE };
             n == fewest && !few || bytes <= most && count <= MAX_VECTORS && !few
         };
         let iterations = (0..4).map(|doublings| fewest << doublings).take_while(fits).last()?;
