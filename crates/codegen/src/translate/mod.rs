@@ -249,6 +249,7 @@ impl Translator {
             in_ladder: EntitySet::new(),
             replaced: EntitySet::new(),
             loops_behind: Vec::new(),
+            loop_memory: None,
             leaving: None,
         };
         if options.keep_variables {
@@ -370,6 +371,8 @@ struct Translation<'a> {
     replaced: EntitySet<Block>,
     /// The code of loops that stand behind the function.
     loops_behind: Vec<Vec<u8>>,
+    /// The block of the frame by which they are called.
+    loop_memory: Option<clif::StackSlot>,
     /// The values that are used outside of their blocks, if requested.
     leaving: Option<EntitySet<Value>>,
 }

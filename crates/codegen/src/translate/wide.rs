@@ -44,8 +44,7 @@ impl Translation<'_> {
         for &phi in &phis {
             self.phi(block, phi)?;
         }
-        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, wide.bytes(), 6);
-        let slot = self.b.create_sized_stack_slot(slot);
+        let slot = self.loop_memory(wide.bytes());
         let memory = self.b.ins().stack_addr(types::I64, slot, 0);
         self.hand_in(end, wide, memory)?;
         self.call_behind(number, memory);
@@ -61,6 +60,20 @@ impl Translation<'_> {
         let exit = self.block(wide.exit)?;
         self.b.ins().jump(exit, &args);
         Ok(())
+    }
+
+    /// The block of the frame, which all loops of the function have in common: a short frame has short distances.
+    fn loop_memory(&mut self, bytes: u32) -> clif::StackSlot {
+        let slot = match self.loop_memory {
+            Some(slot) => slot,
+            None => {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
+                *self.loop_memory.insert(self.b.create_sized_stack_slot(data))
+            }
+        };
+        let size = &mut self.b.func.sized_stack_slots[slot].size;
+        *size = bytes.max(*size);
+        slot
     }
 
     /// Stores what the loop reads.

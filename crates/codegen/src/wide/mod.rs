@@ -199,7 +199,7 @@ impl WideLoop {
 
     /// Of the lowest of vectors that are carried; the others follow.
     pub(crate) fn carried_at(&self, n: usize) -> i32 {
-        let words = (self.counters.len() + self.words.len()).next_multiple_of(8);
+        let words = (self.counters.len() + self.words.len()).next_multiple_of(2);
         8 * words as i32 + (16 * self.parts * n) as i32
     }
 

@@ -56,7 +56,7 @@ fn bit_as_number(site: &mut Site<'_>, x: Value) -> Option<Rewrite> {
     if is_itself {
         return Some(Rewrite::Value(bit));
     }
-    let one = site.func.bits(site.types, site.ty, 1);
+    let one = site.constant(site.ty, 1);
     Rewrite::binary(Intrinsic::XorInt, bit, one)
 }
 
