@@ -388,15 +388,15 @@ impl Search<'_> {
         }
         let inside: Parts<Option<Inst>> = parts.iter().map(|&part| self.inside(part)).collect();
         let made = match inside.iter().copied().collect::<Option<Parts<Inst>>>() {
-            Some(insts) => self.from_inside(&insts)?,
-            None if inside.iter().all(Option::is_none) => self.from_outside(&parts),
+            Some(insts) => self.inner(&insts)?,
+            None if inside.iter().all(Option::is_none) => self.outer(&parts),
             None => return None,
         };
         self.groups.insert(parts, made);
         Some(made)
     }
 
-    fn from_outside(&mut self, parts: &Parts<Value>) -> Wide {
+    fn outer(&mut self, parts: &Parts<Value>) -> Wide {
         self.place = 0;
         match parts.iter().map(|&part| self.func.as_bits(part)).collect() {
             Some(bits) => self.constant(bits),
@@ -413,7 +413,7 @@ impl Search<'_> {
     }
 
     /// The wide value that instructions of one kind make.
-    fn from_inside(&mut self, insts: &[Inst]) -> Option<Wide> {
+    fn inner(&mut self, insts: &[Inst]) -> Option<Wide> {
         let func = self.func;
         let op = func.op(*insts.first()?);
         if !matches!(op, Op::Load(_)) && insts.iter().any(|&inst| func.op(inst) != op) {
@@ -493,7 +493,7 @@ impl Search<'_> {
         let of: Parts<Value> = insts.iter().map(|&inst| self.int_of_float(inst)).collect::<Option<_>>()?;
         let of = self.group(of)?;
         self.place = place;
-        Some(self.to_floats(of))
+        Some(self.floats_of(of))
     }
 
     /// The integers that a sum is the floats of: `(x >> 32 ^ A) - B + (x & C | D)`.

@@ -149,7 +149,7 @@ pub(crate) enum Bound {
     Const(i32),
 }
 
-/// The test at the end: the loop goes on while the condition holds.
+/// The test at the end: the loop continues while the condition holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct End {
     pub(crate) counter: usize,

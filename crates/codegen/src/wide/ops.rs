@@ -164,7 +164,7 @@ impl Search<'_> {
     }
 
     /// Signed integers of 64 bits as floats.
-    pub(super) fn to_floats(&mut self, of: Wide) -> Wide {
+    pub(super) fn floats_of(&mut self, of: Wide) -> Wide {
         self.make(Made::Unary(Vex::new(OF, 0xe6).prefix(2).words(true).evex(), of), false)
     }
 

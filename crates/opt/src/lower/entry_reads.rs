@@ -11,7 +11,7 @@
 //! %5 = invoke collect(…)::Vector{Int64}    a result is an array wherever it is known:
 //!      load(%5; size)                      after a check in a loop its header may be loaded before the loop
 //!
-//! %7 = φ (#1 => %5, #4 => %8)              arrays that change places in each round of a loop (`u, w = w, u`):
+//! %7 = φ (#1 => %5, #4 => %8)              arrays that change places in each iteration of a loop (`u, w = w, u`):
 //! %8 = φ (#1 => %6, #4 => %7)              what all edges hand over is an array,
 //!      load(%7; size)                      so a loop inside may have both headers in front of it
 //! ```
@@ -33,7 +33,7 @@ use brolga_ir::abi::LeafRole;
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::func::{Place, ValueDef};
 use brolga_ir::op::Region;
-use brolga_ir::{Block, Func, Inst, Op, Type, Value};
+use brolga_ir::{Block, Inst, Op, Type, Value};
 use rustc_hash::FxHashSet;
 
 /// An array with its element type and dimensions.
@@ -80,8 +80,7 @@ impl Lowering<'_> {
             self.read_dim(array.value, array.elem, array.dims, array.dims);
         }
         for (block, value, elem, dims) in self.array_phis(cfg, rpo) {
-            let behind = |out: &Func| out.block_insts(block).find(|&inst| out.op(inst) != Op::Phi);
-            self.before = behind(&self.out);
+            self.before = self.out.block_insts(block).find(|&inst| self.out.op(inst) != Op::Phi);
             self.place = self.before.map_or_else(Place::default, |inst| self.out.place(inst));
             self.read_dim(value, elem, dims, dims);
         }

@@ -291,7 +291,7 @@ fn vectors_of_three_widths_are_named() {
         for (base, index, disp, text) in [
             (RDI, None, 0, "(%rdi)"),
             (R9, None, 64, "0x40(%r9)"),
-            (RAX, Some((R10, 3)), -8, "-8(%rax,%r10,8)"),
+            (RAX, Some((R10, 3)), -8, "-0x8(%rax,%r10,8)"),
             (R8, Some((RCX, 0)), 0x1234, "0x1234(%r8,%rcx)"),
         ] {
             let at = At::Base(base, index, disp);
