@@ -284,6 +284,7 @@ fn limits_that_are_not_reached_change_nothing_and_those_in_the_past_run_nothing(
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "time has to pass between two calls")]
 fn a_timeout_counts_from_the_start_of_each_call() {
     let (engine, main, fine) = functions(OptLevel::O2, hostile::HOSTILE[0].1);
     let limits = Limits::new().timeout(Duration::from_millis(30));

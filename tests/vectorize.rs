@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use brolga::{Engine, Evaluator, OptLevel, Options, Program};
+use brolga::{CpuTarget, Engine, Evaluator, OptLevel, Options, Program};
 use brolga_ir::{Func, Module, Op};
 
 const BYTES: usize = 512;
@@ -79,7 +79,18 @@ fn numbered(text: &str) -> String {
     out + rest
 }
 
-fn function(name: &str, (element, to): (&str, &str), way: &str, reduction: Option<&str>) -> String {
+fn function(name: &str, types: (&str, &str), way: &str, reduction: Option<&str>) -> String {
+    function_over(BYTES, name, types, way, reduction)
+}
+
+/// A function over so many bytes.
+fn function_over(
+    all: usize,
+    name: &str,
+    (element, to): (&str, &str),
+    way: &str,
+    reduction: Option<&str>,
+) -> String {
     let (size, to_size) = (bytes_of(element), bytes_of(to));
     let float = element.starts_with('f');
     let fill = if float { "sitofp" } else { "bitcast" };
@@ -113,7 +124,7 @@ fn function(name: &str, (element, to): (&str, &str), way: &str, reduction: Optio
     };
     let text = format!(
         "low function {name}(::i64, ::i64, ::i64, ::i64, ::i64)::(i64, i64)
-1 ─ %p = slot_addr(0; size = {BYTES}, align = 8)::ptr
+1 ─ %p = slot_addr(0; size = {all}, align = 8)::ptr
 └──      goto #2
 2 ┄ %i = φ (#1 => 0, #2 => %j)::i64
 {fill}│ %o = mul_int(%i, {size})::i64
@@ -150,13 +161,13 @@ fn function(name: &str, (element, to): (&str, &str), way: &str, reduction: Optio
 │ %P = mul_int(%D, 31)::i64
 │ %K = add_int(%P, %N)::i64
 │ %J = add_int(%I, 1)::i64
-│ %Q = slt_int(%J, {BYTES})::i8
+│ %Q = slt_int(%J, {all})::i8
 └──      goto #8 if not %Q else #7
 8 ─      return ({reduced}, %K)
 end
 
 ",
-        count = BYTES / size,
+        count = all / size,
         way = way.replace('T', element),
         first =
             result.lines().next().map_or(String::new(), |row| row.trim_start_matches('│').trim().to_owned()),
@@ -196,7 +207,7 @@ fn loops_over_memory_compute_the_same_in_lanes() {
     let program = Program::read("loops", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     for (_, func) in program.module().funcs() {
         let name = program.module().cx.names.text(func.name);
-        // Products have no lanes of 8 bits, and slow ones of 64.
+        // Products have no lanes of 8 bits, and slow ones of 64 without FMA.
         let has_lanes = !matches!(name, "walk_i8_5" | "walk_i64_5");
         assert_eq!(in_lanes(program.module(), func.clone()), has_lanes, "`{name}`");
     }
@@ -219,6 +230,47 @@ fn loops_over_memory_compute_the_same_in_lanes() {
                 for (native, level) in native.iter_mut().zip(["O0", "O3"]) {
                     let got = native.call(&call).unwrap();
                     assert_eq!(expected, got, "{level}: {name}({a}, {b}, {c}, {count})");
+                }
+            }
+        }
+    }
+}
+
+/// Trips of several vectors, which are executed in registers of 256 or 512 bits where there are any.
+#[test]
+fn long_trips_compute_the_same_in_wide_registers() {
+    const ALL: usize = 3072;
+    let mut text = String::new();
+    let mut names = Vec::new();
+    for element in ELEMENTS {
+        let ways: &[&str] = if element.starts_with('f') { &FLOAT_WAYS } else { &INT_WAYS };
+        for (n, way) in ways.iter().enumerate() {
+            let reduction = (!element.starts_with('f') && n < REDUCTIONS.len()).then(|| REDUCTIONS[n]);
+            names.push(format!("long_{element}_{n}"));
+            text.push_str(&function_over(ALL, &names[names.len() - 1], (element, element), way, reduction));
+        }
+    }
+    let program = Program::read("loops", text.as_bytes()).unwrap_or_else(|error| {
+        panic!(
+            "{error}
+{text}"
+        )
+    });
+    let engine = |target| {
+        let options = crate::doors::open(Options::new()).opt_level(OptLevel::O2).cpu_target(target);
+        Engine::new(options).ok()
+    };
+    // Of a processor below `x86-64-v3` or of another architecture the second one is refused.
+    let engines: Vec<Engine> = [CpuTarget::Native, CpuTarget::X86V3].into_iter().filter_map(engine).collect();
+    let mut interpreted = Evaluator::interpreted(&program);
+    let mut native: Vec<Evaluator<'_>> = engines.iter().map(|e| Evaluator::native(&program, e)).collect();
+    for name in &names {
+        for (a, b, c) in [(0, 1000, 2000), (0, 0, 0), (8, 0, 1200), (3, 1100, 1104)] {
+            for count in [15, 64, 129] {
+                let call = program.call(&format!("{name}({a}, {b}, {c}, {count}, -7)")).unwrap();
+                let expected = interpreted.call(&call).unwrap();
+                for native in &mut native {
+                    assert_eq!(expected, native.call(&call).unwrap(), "{name}({a}, {b}, {c}, {count})");
                 }
             }
         }

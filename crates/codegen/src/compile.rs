@@ -45,6 +45,7 @@ use crate::counters;
 use crate::isa::{TargetIsa, Tier};
 use crate::single_pass::SinglePass;
 use crate::variables::places;
+use crate::wide;
 
 /// The most words that a signature's parameters may take. Cranelift panics above 64 KiB of arguments on the stack.
 pub const MAX_PARAM_WORDS: usize = 4096;
@@ -169,6 +170,8 @@ pub struct Compiler {
     /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
     /// compiled last. Empty if that function has no value labels.
     slots: BTreeMap<u32, i64>,
+    /// Code that is put behind the next function: the external name `u2:N`, by N.
+    loops: Vec<Vec<u8>>,
 }
 
 impl Default for Compiler {
@@ -181,13 +184,25 @@ impl Compiler {
     /// A compiler with the given limits.
     pub fn new(limits: Limits) -> Self {
         let (context, single_pass) = (Context::new(), SinglePass::default());
-        Compiler { context, single_pass, limits, labels: BTreeMap::new(), slots: BTreeMap::new() }
+        Compiler {
+            context,
+            single_pass,
+            limits,
+            labels: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            loops: Vec::new(),
+        }
     }
 
     /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
     /// compiled last. Empty if that function has no value labels.
     pub(crate) fn slots(&self) -> &BTreeMap<u32, i64> {
         &self.slots
+    }
+
+    /// Puts code behind the function that is compiled next, in which `u2:N` means `loops[N]`.
+    pub(crate) fn put_behind(&mut self, loops: Vec<Vec<u8>>) {
+        self.loops = loops;
     }
 
     /// The places of the value labels of the function that was compiled last, by label.
@@ -375,9 +390,10 @@ impl Compiler {
         }
         let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };
         let returns = return_offsets(buffer);
+        let (code, loops) = with_loops(buffer.data(), &self.loops);
         let mut relocs = Vec::with_capacity(buffer.relocs().len());
         for reloc in buffer.relocs() {
-            relocs.push(self.relocation(reloc, &mut symbols, &returns).map_err(unlinkable)?);
+            relocs.push(self.relocation(reloc, &mut symbols, &returns, &loops).map_err(unlinkable)?);
         }
         self.labels = places(&compiled.value_labels_ranges, target);
         if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some())
@@ -395,8 +411,8 @@ impl Compiler {
             .collect();
         Ok(CompiledFunction {
             name: name.to_string(),
-            code: buffer.data().to_vec(),
-            align: buffer.alignment,
+            code,
+            align: if loops.is_empty() { buffer.alignment } else { buffer.alignment.max(wide::ALIGN) },
             relocs,
             symbols,
             frame_bytes,
@@ -414,6 +430,7 @@ impl Compiler {
         reloc: &FinalizedMachReloc,
         symbols: &mut Vec<Symbol>,
         returns: &BTreeMap<u32, u32>,
+        loops: &[u32],
     ) -> Result<Relocation, String> {
         let kind = RelocKind::from_clif(reloc.kind).ok_or_else(|| format!("relocation {}", reloc.kind))?;
         let target = match &reloc.target {
@@ -422,6 +439,11 @@ impl Compiler {
                 let external = &self.context.func.params.user_named_funcs()[*reference];
                 if external.namespace == RETURN_ADDRESS {
                     let offset = returns.get(&external.index).ok_or("the return address of no call")?;
+                    let target = RelocTarget::Offset(*offset);
+                    return Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend });
+                }
+                if external.namespace == wide::LOOP {
+                    let offset = loops.get(external.index as usize).ok_or("a loop that is not there")?;
                     let target = RelocTarget::Offset(*offset);
                     return Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend });
                 }
@@ -440,6 +462,18 @@ impl Compiler {
         };
         Ok(Relocation { offset: reloc.offset, kind, target, addend: reloc.addend })
     }
+}
+
+/// The code with loops behind it, and where they are.
+fn with_loops(code: &[u8], loops: &[Vec<u8>]) -> (Vec<u8>, Vec<u32>) {
+    let mut code = code.to_vec();
+    let mut places = Vec::with_capacity(loops.len());
+    for one in loops {
+        code.resize(code.len().next_multiple_of(wide::ALIGN as usize), 0xcc);
+        places.push(code.len() as u32);
+        code.extend_from_slice(one);
+    }
+    (code, places)
 }
 
 /// The return offsets of tagged calls, by tag.

@@ -104,6 +104,7 @@ impl Generator {
         let clif = options.listing.then(|| self.clif.display().to_string());
         let signature = self.clif.signature.clone();
         let compiler = &mut self.compiler;
+        compiler.put_behind(translated.loops);
         let mut function =
             compiler.compile_in_steps(name, &mut self.clif, translated.symbols, isa, options, reached)?;
         function.variables = match is_optimised {
@@ -115,6 +116,7 @@ impl Generator {
         if function.frame_bytes > MAX_FRAME_BYTES {
             function.name = format!("{name}#body");
             let frame = function.frame_bytes;
+            self.compiler.put_behind(Vec::new());
             let (mut guard, symbols) = guard_function(&function.name, signature, frame, isa);
             let guard = self.compiler.compile(name, &mut guard, symbols, isa, options)?;
             body = Some(std::mem::replace(&mut function, guard));

@@ -225,6 +225,15 @@ impl TargetIsa {
             && flags().iter().any(|f| f.name == "has_sse41" && f.as_bool() == Some(true))
     }
 
+    /// What loops in 256 or 512 bits may use, if the processor has such registers. Processors with `avx512bitalg` do not slow down for 512 bits.
+    pub(crate) fn wide(&self) -> Option<crate::wide::Features> {
+        let flags = self.optimised.isa_flags();
+        let has = |name| flags.iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
+        let avx512 = ["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512bitalg"].into_iter().all(has);
+        let features = crate::wide::Features { fma: has("has_fma"), avx512 };
+        (self.arch == Arch::X86_64 && has("has_avx2")).then_some(features)
+    }
+
     /// The convention of `extern "C"` functions.
     pub fn host_call_conv(&self) -> CallConv {
         self.baseline.default_call_conv()

@@ -24,6 +24,7 @@ pub mod target;
 pub mod thread;
 pub mod translate;
 mod variables;
+mod wide;
 
 /// The version of Cranelift, on which code depends.
 pub const CRANELIFT_VERSION: &str = cranelift_codegen::VERSION;

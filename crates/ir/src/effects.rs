@@ -16,9 +16,8 @@
 //! Besides the flags:
 //!
 //! * `may_safepoint`: a collection may happen during it, so tracked values that are live across it have to be
-//!   in root slots. Not
-//!  derived from the memory flags: an allocation whose object no code sees is effect-free and still a
-//!  safepoint. An instruction that may throw may also allocate the exception.
+//!   in root slots. Not derived from the memory flags: an allocation whose object no code sees is effect-free
+//!   and still a safepoint. An instruction that may throw may also allocate the exception.
 //! * `reads`, `writes`: kinds of memory ([`Regions`]). Memory that never changes (fields of immutables, constants) is not
 //!   counted as read.
 //! * `pinned`: its position in the control flow is part of its meaning (terminators, φ, φᶜ, `leave`): it

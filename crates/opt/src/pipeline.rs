@@ -102,6 +102,11 @@ fn goes_back(func: &Func) -> bool {
     })
 }
 
+/// Whether loops may count by comparisons.
+fn has_bits_in_loops(func: &Func) -> bool {
+    goes_back(func) && inst_simplify::may_find(func)
+}
+
 /// Whether the function calls any function.
 fn calls(func: &Func) -> bool {
     func.callees().next().is_some()
@@ -168,6 +173,7 @@ static LOW: &[Row] = &[
     loops(O2, "unroll-full", &unroll_full::PASS),
     asks(O2, "late unroll-full", &unroll_full::PASS, unroll_full::may_find),
     asks(O2, "middle simplify-cfg", &simplify_cfg::PASS, goes_back),
+    asks(O2, "bit inst-simplify", &inst_simplify::PASS, has_bits_in_loops),
     asks(O2, "middle dce", &dce::PASS, goes_back),
     loops(O2, "vectorize", &vectorize::PASS),
     step(O3, "slp", &slp::PASS),
@@ -358,6 +364,12 @@ pub static ORDER: &[Order] = &[
     order("slp", "strength-reduce", "neighbours are found by a base and an index"),
     order("slp", "unroll", "several iterations in a row would be taken for neighbours"),
     order("unroll-full", "slp", "iterations that are written out side by side are neighbours"),
+    order(
+        "reassociate",
+        "bit inst-simplify",
+        "the test of a remainder by two is one of a bit, which is a number",
+    ),
+    order("bit inst-simplify", "vectorize", "numbers need no masks"),
     order("vectorize", "strength-reduce", "lanes are found by a base and an index"),
     order("strength-reduce", "unroll", "each iteration steps from the address of the one before"),
     order(

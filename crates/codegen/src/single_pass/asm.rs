@@ -10,43 +10,45 @@
 //!
 //! Jumps have 32-bit distances, so that a label that is not bound yet needs no second pass: [`Asm::finish`] fills them in.
 
+pub(crate) mod vex;
+
 use crate::compiled::{RelocKind, RelocTarget, Relocation};
 
 /// A general register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Gpr(pub(super) u8);
+pub(crate) struct Gpr(pub(crate) u8);
 
-pub(super) const RAX: Gpr = Gpr(0);
-pub(super) const RCX: Gpr = Gpr(1);
-pub(super) const RDX: Gpr = Gpr(2);
-pub(super) const RBX: Gpr = Gpr(3);
-pub(super) const RSP: Gpr = Gpr(4);
-pub(super) const RBP: Gpr = Gpr(5);
-pub(super) const RSI: Gpr = Gpr(6);
-pub(super) const RDI: Gpr = Gpr(7);
-pub(super) const R8: Gpr = Gpr(8);
-pub(super) const R9: Gpr = Gpr(9);
-pub(super) const R10: Gpr = Gpr(10);
-pub(super) const R11: Gpr = Gpr(11);
-pub(super) const R12: Gpr = Gpr(12);
-pub(super) const R13: Gpr = Gpr(13);
-pub(super) const R14: Gpr = Gpr(14);
-pub(super) const R15: Gpr = Gpr(15);
+pub(crate) const RAX: Gpr = Gpr(0);
+pub(crate) const RCX: Gpr = Gpr(1);
+pub(crate) const RDX: Gpr = Gpr(2);
+pub(crate) const RBX: Gpr = Gpr(3);
+pub(crate) const RSP: Gpr = Gpr(4);
+pub(crate) const RBP: Gpr = Gpr(5);
+pub(crate) const RSI: Gpr = Gpr(6);
+pub(crate) const RDI: Gpr = Gpr(7);
+pub(crate) const R8: Gpr = Gpr(8);
+pub(crate) const R9: Gpr = Gpr(9);
+pub(crate) const R10: Gpr = Gpr(10);
+pub(crate) const R11: Gpr = Gpr(11);
+pub(crate) const R12: Gpr = Gpr(12);
+pub(crate) const R13: Gpr = Gpr(13);
+pub(crate) const R14: Gpr = Gpr(14);
+pub(crate) const R15: Gpr = Gpr(15);
 
 /// A vector register, of which the lowest lane is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Xmm(pub(super) u8);
+pub(crate) struct Xmm(pub(crate) u8);
 
 /// Memory at a distance from a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mem {
-    pub(super) base: Gpr,
-    pub(super) disp: i32,
+pub(crate) struct Mem {
+    pub(crate) base: Gpr,
+    pub(crate) disp: i32,
 }
 
 /// The width of an operation on integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Width {
+pub(crate) enum Width {
     B8,
     B16,
     B32,
@@ -55,19 +57,19 @@ pub(super) enum Width {
 
 impl Width {
     /// Bits.
-    pub(super) const fn bits(self) -> u32 {
+    pub(crate) const fn bits(self) -> u32 {
         8 << self as u32
     }
 
     /// The width in which arithmetic is done whose upper bits are not used.
-    pub(super) fn at_least_32(self) -> Width {
+    pub(crate) fn at_least_32(self) -> Width {
         self.max(Width::B32)
     }
 }
 
 /// The precision of an operation on floats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Precision {
+pub(crate) enum Precision {
     F32,
     F64,
 }
@@ -84,7 +86,7 @@ impl Precision {
 
 /// Arithmetic that has a register or memory on the left and the opcodes `8 * N` and `81 /N`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Alu {
+pub(crate) enum Alu {
     Add = 0,
     Or = 1,
     And = 4,
@@ -95,7 +97,7 @@ pub(super) enum Alu {
 
 /// Shifts: the digit of `D3 /N`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Shift {
+pub(crate) enum Shift {
     Rol = 0,
     Shl = 4,
     Shr = 5,
@@ -104,7 +106,7 @@ pub(super) enum Shift {
 
 /// Operations of one operand: the digit of `F7 /N`. From `Mul` on they work on rax and rdx.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unary {
+pub(crate) enum Unary {
     Not = 2,
     Neg = 3,
     Mul = 4,
@@ -114,7 +116,7 @@ pub(super) enum Unary {
 
 /// Scalar operations on floats: the last byte of the opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FloatOp {
+pub(crate) enum FloatOp {
     Sqrt = 0x51,
     Add = 0x58,
     Mul = 0x59,
@@ -124,7 +126,7 @@ pub(super) enum FloatOp {
 
 /// Operations on all bits of a vector register: the last byte of the opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum BitOp {
+pub(crate) enum BitOp {
     And = 0x54,
     AndNot = 0x55,
     Or = 0x56,
@@ -133,7 +135,7 @@ pub(super) enum BitOp {
 
 /// Counting of bits: the last byte of the opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Count {
+pub(crate) enum Count {
     Ones = 0xb8,
     TrailingZeros = 0xbc,
     LeadingZeros = 0xbd,
@@ -141,7 +143,7 @@ pub(super) enum Count {
 
 /// Conditions on flags, as encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Cond {
+pub(crate) enum Cond {
     O = 0,
     No = 1,
     B = 2,
@@ -162,7 +164,7 @@ pub(super) enum Cond {
 
 impl Cond {
     /// The condition that holds when this one does not.
-    pub(super) const fn opposite(self) -> Cond {
+    pub(crate) const fn opposite(self) -> Cond {
         match self {
             Cond::O => Cond::No,
             Cond::No => Cond::O,
@@ -186,13 +188,13 @@ impl Cond {
 
 /// A place in the code, perhaps one that does not exist yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Label(u32);
+pub(crate) struct Label(u32);
 
 const UNBOUND: u32 = u32::MAX;
 
 /// Code that grows.
 #[derive(Default)]
-pub(super) struct Asm {
+pub(crate) struct Asm {
     code: Vec<u8>,
     /// Offsets of labels.
     labels: Vec<u32>,
@@ -202,14 +204,14 @@ pub(super) struct Asm {
 }
 
 /// The finished bytes and what the linker does to them.
-pub(super) struct Finished {
-    pub(super) code: Vec<u8>,
-    pub(super) relocs: Vec<Relocation>,
+pub(crate) struct Finished {
+    pub(crate) code: Vec<u8>,
+    pub(crate) relocs: Vec<Relocation>,
 }
 
 impl Asm {
     /// Empties it for the next function, and makes room for a function of about that many bytes.
-    pub(super) fn clear(&mut self, bytes: usize) {
+    pub(crate) fn clear(&mut self, bytes: usize) {
         self.code.clear();
         self.code.reserve(bytes);
         self.labels.clear();
@@ -218,28 +220,28 @@ impl Asm {
     }
 
     /// How many bytes there are.
-    pub(super) fn offset(&self) -> u32 {
+    pub(crate) fn offset(&self) -> u32 {
         self.code.len() as u32
     }
 
     // ----- labels -----
 
-    pub(super) fn label(&mut self) -> Label {
+    pub(crate) fn label(&mut self) -> Label {
         self.labels.push(UNBOUND);
         Label(self.labels.len() as u32 - 1)
     }
 
-    pub(super) fn bind(&mut self, label: Label) {
+    pub(crate) fn bind(&mut self, label: Label) {
         self.labels[label.0 as usize] = self.offset();
     }
 
     /// Where a label is, if it is anywhere yet.
-    pub(super) fn place_of(&self, label: Label) -> Option<u32> {
+    pub(crate) fn place_of(&self, label: Label) -> Option<u32> {
         Some(self.labels[label.0 as usize]).filter(|&at| at != UNBOUND)
     }
 
     /// Fills in all distances. Nothing if a label is nowhere.
-    pub(super) fn finish(&mut self) -> Option<Finished> {
+    pub(crate) fn finish(&mut self) -> Option<Finished> {
         for &(at, label) in &self.fixups {
             let to = self.place_of(label)?;
             let distance = to.wrapping_sub(at + 4);
@@ -342,19 +344,19 @@ impl Asm {
 
     // ----- moves -----
 
-    pub(super) fn mov(&mut self, to: Gpr, from: Gpr) {
+    pub(crate) fn mov(&mut self, to: Gpr, from: Gpr) {
         if to != from {
             self.rr(None, true, &[0x89], from.0, to.0);
         }
     }
 
     /// The lower half, zero-extended.
-    pub(super) fn mov32(&mut self, to: Gpr, from: Gpr) {
+    pub(crate) fn mov32(&mut self, to: Gpr, from: Gpr) {
         self.rr(None, false, &[0x89], from.0, to.0);
     }
 
     /// Leaves the flags as they are.
-    pub(super) fn mov_imm(&mut self, to: Gpr, imm: i64) {
+    pub(crate) fn mov_imm(&mut self, to: Gpr, imm: i64) {
         if let Ok(imm) = u32::try_from(imm) {
             self.head(None, false, &[0xb8 | to.0 & 7], 0, to.0, false);
             self.imm32(imm.cast_signed());
@@ -368,16 +370,16 @@ impl Asm {
     }
 
     /// Zero, which changes the flags.
-    pub(super) fn clear_register(&mut self, to: Gpr) {
+    pub(crate) fn clear_register(&mut self, to: Gpr) {
         self.rr(None, false, &[0x31], to.0, to.0);
     }
 
-    pub(super) fn load(&mut self, to: Gpr, from: Mem) {
+    pub(crate) fn load(&mut self, to: Gpr, from: Mem) {
         self.rm(None, true, &[0x8b], to.0, from);
     }
 
     /// Loads a value and makes it as wide as `wide` says, at least 32 bits; what is above that is zero.
-    pub(super) fn load_extended(&mut self, to: Gpr, from: Mem, width: Width, wide: Width, is_signed: bool) {
+    pub(crate) fn load_extended(&mut self, to: Gpr, from: Mem, width: Width, wide: Width, is_signed: bool) {
         let is_wide = wide == Width::B64;
         match (width, is_signed) {
             (Width::B8, false) => self.rm(None, false, &[0x0f, 0xb6], to.0, from),
@@ -391,7 +393,7 @@ impl Asm {
     }
 
     /// As [`Asm::load_extended`], from a register.
-    pub(super) fn extend(&mut self, to: Gpr, from: Gpr, width: Width, wide: Width, is_signed: bool) {
+    pub(crate) fn extend(&mut self, to: Gpr, from: Gpr, width: Width, wide: Width, is_signed: bool) {
         let is_wide = wide == Width::B64;
         match (width, is_signed) {
             (Width::B8, false) => self.byte_source(false, &[0x0f, 0xb6], to, from),
@@ -409,28 +411,28 @@ impl Asm {
         self.registers(to.0, from.0);
     }
 
-    pub(super) fn store(&mut self, to: Mem, from: Gpr, width: Width) {
+    pub(crate) fn store(&mut self, to: Mem, from: Gpr, width: Width) {
         self.sized_rm(width, &[], 0x88, from.0, to);
     }
 
     /// Stores an immediate, sign-extended.
-    pub(super) fn store_imm(&mut self, to: Mem, imm: i32, width: Width) {
+    pub(crate) fn store_imm(&mut self, to: Mem, imm: i32, width: Width) {
         self.sized_rm(width, &[], 0xc6, 0, to);
         self.sized_imm(width, imm);
     }
 
-    pub(super) fn lea(&mut self, to: Gpr, of: Mem) {
+    pub(crate) fn lea(&mut self, to: Gpr, of: Mem) {
         self.rm(None, true, &[0x8d], to.0, of);
     }
 
-    pub(super) fn lea_label(&mut self, to: Gpr, label: Label) {
+    pub(crate) fn lea_label(&mut self, to: Gpr, label: Label) {
         self.head(None, true, &[0x8d], to.0, 0, false);
         self.byte((to.0 & 7) << 3 | 5);
         self.distance_to(label);
     }
 
     /// The address of a symbol that is near.
-    pub(super) fn lea_symbol(&mut self, to: Gpr, symbol: u32, offset: i64) {
+    pub(crate) fn lea_symbol(&mut self, to: Gpr, symbol: u32, offset: i64) {
         self.head(None, true, &[0x8d], to.0, 0, false);
         self.byte((to.0 & 7) << 3 | 5);
         self.reloc(RelocKind::X86PcRel4, symbol, offset - 4);
@@ -438,36 +440,36 @@ impl Asm {
     }
 
     /// The address of a symbol anywhere.
-    pub(super) fn mov_symbol(&mut self, to: Gpr, symbol: u32, offset: i64) {
+    pub(crate) fn mov_symbol(&mut self, to: Gpr, symbol: u32, offset: i64) {
         self.head(None, true, &[0xb8 | to.0 & 7], 0, to.0, false);
         self.reloc(RelocKind::Abs8, symbol, offset);
         self.code.extend_from_slice(&[0; 8]);
     }
 
-    pub(super) fn push_mem(&mut self, mem: Mem) {
+    pub(crate) fn push_mem(&mut self, mem: Mem) {
         self.rm(None, false, &[0xff], 6, mem);
     }
 
-    pub(super) fn pop_mem(&mut self, mem: Mem) {
+    pub(crate) fn pop_mem(&mut self, mem: Mem) {
         self.rm(None, false, &[0x8f], 0, mem);
     }
 
-    pub(super) fn push(&mut self, reg: Gpr) {
+    pub(crate) fn push(&mut self, reg: Gpr) {
         self.head(None, false, &[0x50 | reg.0 & 7], 0, reg.0, false);
     }
 
     // ----- integers -----
 
-    pub(super) fn alu(&mut self, op: Alu, width: Width, left: Gpr, right: Gpr) {
+    pub(crate) fn alu(&mut self, op: Alu, width: Width, left: Gpr, right: Gpr) {
         self.sized_rr(width, (op as u8) << 3, right.0, left.0);
     }
 
-    pub(super) fn alu_mem(&mut self, op: Alu, width: Width, left: Gpr, right: Mem) {
+    pub(crate) fn alu_mem(&mut self, op: Alu, width: Width, left: Gpr, right: Mem) {
         self.sized_rm(width, &[], (op as u8) << 3 | 2, left.0, right);
     }
 
     /// The immediate is sign-extended, or cut, to the width.
-    pub(super) fn alu_imm(&mut self, op: Alu, width: Width, left: Gpr, imm: i32) {
+    pub(crate) fn alu_imm(&mut self, op: Alu, width: Width, left: Gpr, imm: i32) {
         if width == Width::B8 {
             self.head(None, false, &[0x80], 0, left.0, true);
             self.registers(op as u8, left.0);
@@ -483,29 +485,29 @@ impl Asm {
         }
     }
 
-    pub(super) fn test(&mut self, width: Width, a: Gpr, b: Gpr) {
+    pub(crate) fn test(&mut self, width: Width, a: Gpr, b: Gpr) {
         self.sized_rr(width, 0x84, b.0, a.0);
     }
 
-    pub(super) fn imul(&mut self, width: Width, left: Gpr, right: Gpr) {
+    pub(crate) fn imul(&mut self, width: Width, left: Gpr, right: Gpr) {
         self.rr(None, width == Width::B64, &[0x0f, 0xaf], left.0, right.0);
     }
 
-    pub(super) fn imul_mem(&mut self, width: Width, left: Gpr, right: Mem) {
+    pub(crate) fn imul_mem(&mut self, width: Width, left: Gpr, right: Mem) {
         self.rm(None, width == Width::B64, &[0x0f, 0xaf], left.0, right);
     }
 
-    pub(super) fn imul_imm(&mut self, width: Width, to: Gpr, from: Gpr, imm: i32) {
+    pub(crate) fn imul_imm(&mut self, width: Width, to: Gpr, from: Gpr, imm: i32) {
         self.rr(None, width == Width::B64, &[0x69], to.0, from.0);
         self.imm32(imm);
     }
 
-    pub(super) fn unary(&mut self, op: Unary, width: Width, reg: Gpr) {
+    pub(crate) fn unary(&mut self, op: Unary, width: Width, reg: Gpr) {
         self.rr(None, width == Width::B64, &[0xf7], op as u8, reg.0);
     }
 
     /// The sign of rax in all bits of rdx.
-    pub(super) fn sign_to_rdx(&mut self, width: Width) {
+    pub(crate) fn sign_to_rdx(&mut self, width: Width) {
         if width == Width::B64 {
             self.byte(0x48);
         }
@@ -513,111 +515,111 @@ impl Asm {
     }
 
     /// By what is in cl.
-    pub(super) fn shift(&mut self, op: Shift, width: Width, reg: Gpr) {
+    pub(crate) fn shift(&mut self, op: Shift, width: Width, reg: Gpr) {
         self.rr(None, width == Width::B64, &[0xd3], op as u8, reg.0);
     }
 
-    pub(super) fn shift_imm(&mut self, op: Shift, width: Width, reg: Gpr, by: u8) {
+    pub(crate) fn shift_imm(&mut self, op: Shift, width: Width, reg: Gpr, by: u8) {
         self.rr(None, width == Width::B64, &[0xc1], op as u8, reg.0);
         self.byte(by);
     }
 
-    pub(super) fn count(&mut self, op: Count, width: Width, to: Gpr, from: Gpr) {
+    pub(crate) fn count(&mut self, op: Count, width: Width, to: Gpr, from: Gpr) {
         self.rr(Some(0xf3), width == Width::B64, &[0x0f, op as u8], to.0, from.0);
     }
 
-    pub(super) fn bswap(&mut self, width: Width, reg: Gpr) {
+    pub(crate) fn bswap(&mut self, width: Width, reg: Gpr) {
         self.head(None, width == Width::B64, &[0x0f, 0xc8 | reg.0 & 7], 0, reg.0, false);
     }
 
     /// One or zero in the lowest byte; the others stay.
-    pub(super) fn set(&mut self, cond: Cond, to: Gpr) {
+    pub(crate) fn set(&mut self, cond: Cond, to: Gpr) {
         self.head(None, false, &[0x0f, 0x90 | cond as u8], 0, to.0, true);
         self.registers(0, to.0);
     }
 
-    pub(super) fn cmov(&mut self, cond: Cond, to: Gpr, from: Gpr) {
+    pub(crate) fn cmov(&mut self, cond: Cond, to: Gpr, from: Gpr) {
         self.rr(None, true, &[0x0f, 0x40 | cond as u8], to.0, from.0);
     }
 
     // ----- atomics -----
 
     /// Exchanges a register and memory. It is locked without saying so.
-    pub(super) fn xchg_mem(&mut self, width: Width, reg: Gpr, mem: Mem) {
+    pub(crate) fn xchg_mem(&mut self, width: Width, reg: Gpr, mem: Mem) {
         self.sized_rm(width, &[], 0x86, reg.0, mem);
     }
 
-    pub(super) fn lock_xadd(&mut self, width: Width, mem: Mem, reg: Gpr) {
+    pub(crate) fn lock_xadd(&mut self, width: Width, mem: Mem, reg: Gpr) {
         self.byte(0xf0);
         self.sized_rm(width, &[0x0f], 0xc0, reg.0, mem);
     }
 
     /// If memory holds what rax does, stores `new`; else loads it to rax.
-    pub(super) fn lock_cmpxchg(&mut self, width: Width, mem: Mem, new: Gpr) {
+    pub(crate) fn lock_cmpxchg(&mut self, width: Width, mem: Mem, new: Gpr) {
         self.byte(0xf0);
         self.sized_rm(width, &[0x0f], 0xb0, new.0, mem);
     }
 
-    pub(super) fn mfence(&mut self) {
+    pub(crate) fn mfence(&mut self) {
         self.code.extend_from_slice(&[0x0f, 0xae, 0xf0]);
     }
 
     // ----- floats -----
 
-    pub(super) fn movaps(&mut self, to: Xmm, from: Xmm) {
+    pub(crate) fn movaps(&mut self, to: Xmm, from: Xmm) {
         if to != from {
             self.rr(None, false, &[0x0f, 0x28], to.0, from.0);
         }
     }
 
-    pub(super) fn load_float(&mut self, precision: Precision, to: Xmm, from: Mem) {
+    pub(crate) fn load_float(&mut self, precision: Precision, to: Xmm, from: Mem) {
         self.rm(Some(precision.scalar()), false, &[0x0f, 0x10], to.0, from);
     }
 
-    pub(super) fn store_float(&mut self, precision: Precision, to: Mem, from: Xmm) {
+    pub(crate) fn store_float(&mut self, precision: Precision, to: Mem, from: Xmm) {
         self.rm(Some(precision.scalar()), false, &[0x0f, 0x11], from.0, to);
     }
 
     /// The bits of a general register.
-    pub(super) fn bits_to_float(&mut self, to: Xmm, from: Gpr) {
+    pub(crate) fn bits_to_float(&mut self, to: Xmm, from: Gpr) {
         self.rr(Some(0x66), true, &[0x0f, 0x6e], to.0, from.0);
     }
 
     /// The bits of a vector register.
-    pub(super) fn bits_of_float(&mut self, to: Gpr, from: Xmm) {
+    pub(crate) fn bits_of_float(&mut self, to: Gpr, from: Xmm) {
         self.rr(Some(0x66), true, &[0x0f, 0x7e], from.0, to.0);
     }
 
-    pub(super) fn float(&mut self, op: FloatOp, precision: Precision, to: Xmm, from: Xmm) {
+    pub(crate) fn float(&mut self, op: FloatOp, precision: Precision, to: Xmm, from: Xmm) {
         self.rr(Some(precision.scalar()), false, &[0x0f, op as u8], to.0, from.0);
     }
 
-    pub(super) fn bits(&mut self, op: BitOp, to: Xmm, from: Xmm) {
+    pub(crate) fn bits(&mut self, op: BitOp, to: Xmm, from: Xmm) {
         self.rr(None, false, &[0x0f, op as u8], to.0, from.0);
     }
 
     /// Compares; unordered sets the flags of both less and equal, and parity.
-    pub(super) fn ucomis(&mut self, precision: Precision, left: Xmm, right: Xmm) {
+    pub(crate) fn ucomis(&mut self, precision: Precision, left: Xmm, right: Xmm) {
         let prefix = (precision == Precision::F64).then_some(0x66);
         self.rr(prefix, false, &[0x0f, 0x2e], left.0, right.0);
     }
 
     /// To the other precision.
-    pub(super) fn convert_float(&mut self, from: Precision, to: Xmm, value: Xmm) {
+    pub(crate) fn convert_float(&mut self, from: Precision, to: Xmm, value: Xmm) {
         self.rr(Some(from.scalar()), false, &[0x0f, 0x5a], to.0, value.0);
     }
 
-    pub(super) fn int_to_float(&mut self, width: Width, precision: Precision, to: Xmm, from: Gpr) {
+    pub(crate) fn int_to_float(&mut self, width: Width, precision: Precision, to: Xmm, from: Gpr) {
         self.rr(Some(precision.scalar()), width == Width::B64, &[0x0f, 0x2a], to.0, from.0);
     }
 
     /// Towards zero; the least integer if it does not fit.
-    pub(super) fn float_to_int(&mut self, width: Width, precision: Precision, to: Gpr, from: Xmm) {
+    pub(crate) fn float_to_int(&mut self, width: Width, precision: Precision, to: Gpr, from: Xmm) {
         self.rr(Some(precision.scalar()), width == Width::B64, &[0x0f, 0x2c], to.0, from.0);
     }
 
     /// Rounds to an integer: 0 to the nearest, 1 down, 2 up, 3 towards zero.
-    pub(super) fn round(&mut self, precision: Precision, to: Xmm, from: Xmm, mode: u8) {
+    pub(crate) fn round(&mut self, precision: Precision, to: Xmm, from: Xmm, mode: u8) {
         let last = if precision == Precision::F64 { 0x0b } else { 0x0a };
         self.rr(Some(0x66), false, &[0x0f, 0x3a, last], to.0, from.0);
         self.byte(8 | mode);
@@ -625,29 +627,29 @@ impl Asm {
 
     // ----- control -----
 
-    pub(super) fn jmp(&mut self, label: Label) {
+    pub(crate) fn jmp(&mut self, label: Label) {
         self.byte(0xe9);
         self.distance_to(label);
     }
 
-    pub(super) fn jcc(&mut self, cond: Cond, label: Label) {
+    pub(crate) fn jcc(&mut self, cond: Cond, label: Label) {
         self.code.extend_from_slice(&[0x0f, 0x80 | cond as u8]);
         self.distance_to(label);
     }
 
-    pub(super) fn call(&mut self, reg: Gpr) {
+    pub(crate) fn call(&mut self, reg: Gpr) {
         self.rr(None, false, &[0xff], 2, reg.0);
     }
 
     /// Calls a symbol that is near.
-    pub(super) fn call_symbol(&mut self, symbol: u32) {
+    pub(crate) fn call_symbol(&mut self, symbol: u32) {
         self.byte(0xe8);
         self.reloc(RelocKind::X86CallPcRel4, symbol, -4);
         self.imm32(0);
     }
 
     /// `push rbp; mov rbp, rsp; sub rsp, …`. Gives the place of the number, for [`Asm::set_frame`].
-    pub(super) fn prologue(&mut self) -> u32 {
+    pub(crate) fn prologue(&mut self) -> u32 {
         self.push(RBP);
         self.mov(RBP, RSP);
         self.rr(None, true, &[0x81], 5, RSP.0);
@@ -657,20 +659,20 @@ impl Asm {
     }
 
     /// Says how large the frame has become.
-    pub(super) fn set_frame(&mut self, at: u32, bytes: u32) {
+    pub(crate) fn set_frame(&mut self, at: u32, bytes: u32) {
         self.code[at as usize..at as usize + 4].copy_from_slice(&bytes.to_le_bytes());
     }
 
-    pub(super) fn sub_rsp(&mut self, bytes: i32) {
+    pub(crate) fn sub_rsp(&mut self, bytes: i32) {
         self.alu_imm(Alu::Sub, Width::B64, RSP, bytes);
     }
 
-    pub(super) fn add_rsp(&mut self, bytes: i32) {
+    pub(crate) fn add_rsp(&mut self, bytes: i32) {
         self.alu_imm(Alu::Add, Width::B64, RSP, bytes);
     }
 
     /// `leave; ret`, which takes that many bytes of arguments off the stack.
-    pub(super) fn leave_and_return(&mut self, popped: u16) {
+    pub(crate) fn leave_and_return(&mut self, popped: u16) {
         self.byte(0xc9);
         if popped == 0 {
             self.byte(0xc3);
@@ -680,7 +682,7 @@ impl Asm {
         }
     }
 
-    pub(super) fn ud2(&mut self) {
+    pub(crate) fn ud2(&mut self) {
         self.code.extend_from_slice(&[0x0f, 0x0b]);
     }
 }

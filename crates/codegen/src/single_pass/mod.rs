@@ -32,7 +32,7 @@
 //!
 //! Not done: registers that live across blocks or calls, addresses with an index, short jumps.
 
-mod asm;
+pub(crate) mod asm;
 mod call;
 mod control;
 mod count;

@@ -38,6 +38,7 @@
 //! | `profile` | counts of branches and of operand types |
 //! | `dispatch` | dynamic calls |
 //! | `ladder` | chains of comparisons, as tables of jumps |
+//! | `wide` | loops in 256 bits |
 
 mod call;
 mod cells;
@@ -51,6 +52,7 @@ mod memory;
 mod pointer;
 mod profile;
 mod vector;
+mod wide;
 
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
 use brolga_ir::builtin::Builtin;
@@ -159,6 +161,8 @@ pub struct Translated {
     pub data: Vec<(Symbol, Box<[u8]>)>,
     /// The variables that are kept in the frame, by the numbers of their stack slots.
     pub homes: Vec<(Name, u32)>,
+    /// Code that stands behind the function's own: the external name `u2:N`, by N.
+    pub loops: Vec<Vec<u8>>,
 }
 
 /// Translates functions one after the other. Scratch memory is kept between them; one translator per thread.
@@ -244,18 +248,21 @@ impl Translator {
             home_of: FxHashMap::default(),
             in_ladder: EntitySet::new(),
             replaced: EntitySet::new(),
+            loops_behind: Vec::new(),
+            loop_memory: None,
+            leaving: None,
         };
         if options.keep_variables {
             func.value_names().iter().for_each(|name| t.named.entry(name.value).or_default().push(name.name));
         }
         let done = t.function(rpo.blocks(), &signature, options);
-        let Translation { mut b, symbols, data, homes, .. } = t;
+        let Translation { mut b, symbols, data, homes, loops_behind, .. } = t;
         match done {
             Ok(()) => {
                 b.seal_all_blocks();
                 b.finalize(isa.frontend_config());
                 let homes = homes.into_iter().map(|(name, slot)| (name, slot.as_u32())).collect();
-                Ok(Translated { symbols, data, homes })
+                Ok(Translated { symbols, data, homes, loops: loops_behind })
             }
             Err(error) => {
                 // Only `finalize` clears the scratch memory, and it requires filled blocks: replace the memory.
@@ -362,6 +369,12 @@ struct Translation<'a> {
     in_ladder: EntitySet<Block>,
     /// The blocks that a table of jumps replaces.
     replaced: EntitySet<Block>,
+    /// The code of loops that stand behind the function.
+    loops_behind: Vec<Vec<u8>>,
+    /// The block of the frame by which they are called.
+    loop_memory: Option<clif::StackSlot>,
+    /// The values that are used outside of their blocks, if requested.
+    leaving: Option<EntitySet<Value>>,
 }
 
 /// Where a value is used.
@@ -401,6 +414,9 @@ impl Translation<'_> {
             }
             self.consts.clear();
             self.inside = self.handlers.at_head(block);
+            if options.order_branches && self.wide_loop(block)? {
+                continue;
+            }
             self.insts(block)?;
         }
         self.inside = None;

@@ -1,4 +1,4 @@
-//! Reads at the entry of a function with loops, and after its calls, which prove to the loop passes that parameters and results are arrays.
+//! Reads at the entry of a function with loops, after its calls and behind its φs, which prove to the loop passes that parameters, results and φs are arrays.
 //!
 //! ```text
 //! f(a::Vector{Int64}, m::Sparse)          _1 = a, _2 and _3 = the vectors in m
@@ -10,6 +10,10 @@
 //!
 //! %5 = invoke collect(…)::Vector{Int64}    a result is an array wherever it is known:
 //!      load(%5; size)                      after a check in a loop its header may be loaded before the loop
+//!
+//! %7 = φ (#1 => %5, #4 => %8)              arrays that change places in each iteration of a loop (`u, w = w, u`):
+//! %8 = φ (#1 => %6, #4 => %7)              what all edges hand over is an array,
+//!      load(%7; size)                      so a loop inside may have both headers in front of it
 //! ```
 //!
 //! A vector in an immutable struct may be undefined, and each read of the field tests for that. So nothing before a loop proves that the vector
@@ -19,13 +23,18 @@
 //! **E1.** Only addresses of loads from headers are replaced: these loads run where the reference is not null, because they would fail otherwise.
 //! **E2.** The values that are read here have no uses.
 //!
+//! **E3.** A φ counts if no edge is missing, and each hands over an array: a parameter, what an instruction made, or such a φ. An operand that may have no
+//! value is an edge that is missing, of the φ or of one that it goes back to.
+//!
 //! Not done: fields of mutable objects, references to `Memory`, functions without an array parameter beside the struct.
 
 use super::{Known, Lowering};
 use brolga_ir::abi::LeafRole;
-use brolga_ir::func::Place;
+use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::func::{Place, ValueDef};
 use brolga_ir::op::Region;
-use brolga_ir::{Inst, Op, Type, Value};
+use brolga_ir::{Block, Inst, Op, Type, Value};
+use rustc_hash::FxHashSet;
 
 /// An array with its element type and dimensions.
 #[derive(Clone, Copy)]
@@ -38,7 +47,7 @@ pub(super) struct ArrayLeaf {
 impl Lowering<'_> {
     /// Reads the last dimension of each array parameter at the entry and of each array that a call returns, and the first of each array in a struct that is
     /// a parameter. After the last one there is no other, so all of the header may be read where it was.
-    pub(super) fn read_array_params(&mut self) {
+    pub(super) fn read_array_params(&mut self, cfg: &Cfg, rpo: &Rpo) {
         let src = self.src;
         let mut sure = Vec::new();
         let mut maybe_undefined = Vec::new();
@@ -70,7 +79,59 @@ impl Lowering<'_> {
             self.place = self.out.place(call);
             self.read_dim(array.value, array.elem, array.dims, array.dims);
         }
+        for (block, value, elem, dims) in self.array_phis(cfg, rpo) {
+            self.before = self.out.block_insts(block).find(|&inst| self.out.op(inst) != Op::Phi);
+            self.place = self.before.map_or_else(Place::default, |inst| self.out.place(inst));
+            self.read_dim(value, elem, dims, dims);
+        }
         self.before = None;
+    }
+
+    /// The φs that are arrays whichever edge led to them, with their element types and dimensions.
+    fn array_phis(&self, cfg: &Cfg, rpo: &Rpo) -> Vec<(Block, Value, Type, u32)> {
+        let (src, types) = (self.src, self.types);
+        let dims_of = |phi: Value| types.array_parts(src.ty(phi)).filter(|&(_, dims)| dims > 0);
+        let mut found: Vec<(Block, Inst, Value)> = Vec::new();
+        for &block in rpo.blocks() {
+            for inst in src.block_insts(block).take_while(|&inst| src.op(inst) == Op::Phi) {
+                let whole = src.phi_edges(inst).count() == cfg.preds(block).len();
+                let array = src.result(inst).filter(|&phi| whole && dims_of(phi).is_some());
+                found.extend(array.map(|phi| (block, inst, phi)));
+            }
+        }
+        loop {
+            let before = found.len();
+            let sure: FxHashSet<Value> = found.iter().map(|&(.., phi)| phi).collect();
+            found.retain(|&(_, inst, phi)| {
+                src.phi_edges(inst).all(|(_, value)| self.is_made_or(value, src.ty(phi), &sure))
+            });
+            if found.len() == before {
+                break;
+            }
+        }
+        let low = |(block, _, phi): (Block, Inst, Value)| {
+            let Known::Leaves { start, count: 1, .. } = self.known[phi] else { return None };
+            let (elem, dims) = dims_of(phi)?;
+            Some((self.heads[block].expand()?, *self.pool.get(start as usize)?, elem, dims))
+        };
+        found.into_iter().filter_map(low).collect()
+    }
+
+    /// Whether a value has this type, and is a parameter, made by an instruction or one of these φs.
+    fn is_made_or(&self, mut value: Value, ty: Type, phis: &FxHashSet<Value>) -> bool {
+        let src = self.src;
+        loop {
+            if src.ty(value) != ty || matches!(src.value_def(value), ValueDef::Const(_)) {
+                return false;
+            }
+            match src.def_inst(value).map(|inst| (src.op(inst), src.args(inst))) {
+                Some((Op::Copy | Op::Pi, &[of])) => value = of,
+                Some((Op::Phi | Op::PhiC | Op::Copy | Op::Pi | Op::Upsilon, _)) => {
+                    return phis.contains(&value);
+                }
+                _ => return true,
+            }
+        }
     }
 
     /// Notes a call that returns an array.

@@ -83,7 +83,7 @@ impl Lowering<'_> {
         self.phi_edges();
         self.loop_notes(&cfg, &rpo);
         if options.entry_reads && has_loop {
-            self.read_array_params();
+            self.read_array_params(&cfg, &rpo);
         }
         if options.safepoints && self.calls {
             let first = self.out.entry().and_then(|b| self.out.first_inst(b));

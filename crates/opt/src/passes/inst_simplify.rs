@@ -20,10 +20,24 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::refit::assert_type;
 use crate::replace::Replacements;
 use crate::rules::{Rewrite, Site, simplify};
-use brolga_ir::{Const, Func, Inst, Level, Op, Type};
+use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::{Const, Func, Inst, Level, Op, Type, Value};
 
 pub(crate) const PASS: Pass =
     Pass::new("inst-simplify", PassLevel::Both, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
+
+/// Whether a loop of the function may have a number that is made of a comparison with a constant: a quick look for the run behind `reassociate`, which makes tests of
+/// bits.
+pub(crate) fn may_find(func: &Func) -> bool {
+    let compares = |value: Value| {
+        let op = func.def_inst(value).map(|inst| func.op(inst));
+        matches!(op, Some(Op::Intrinsic(Intrinsic::EqInt | Intrinsic::NeInt)))
+    };
+    let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
+    insts.any(|inst| {
+        func.op(inst) == Op::Intrinsic(Intrinsic::ZextInt) && func.args(inst).iter().any(|&of| compares(of))
+    })
+}
 
 /// The first iteration sees all operands but those that come to a φ from behind; the second sees those.
 const MAX_ITERATIONS: usize = 2;

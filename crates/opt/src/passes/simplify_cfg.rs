@@ -28,7 +28,7 @@ use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::replace::Replacements;
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::constant::Const;
-use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
@@ -44,6 +44,8 @@ const MAX_ITERATIONS: usize = 4;
 /// Forwarding through an empty block with n predecessors adds n - 1 edges to every φ of its target. A block that would add
 /// more edges stays, so that functions cannot grow quadratically.
 const MAX_NEW_EDGES: usize = 16;
+/// How many conjunctions, one inside the other, are looked through for a truth value.
+const MAX_PARTS: u32 = 4;
 
 /// The graph at the start of a phase. Borrowed from the pass manager until the first change.
 struct Graph<'a> {
@@ -130,13 +132,32 @@ fn simplify_branches(func: &mut Func, cx: &mut PassCx<'_>) {
     }
 }
 
-/// `c` if the value is `not_int(c)` of a `Bool`. In low IR a negated truth value is no single operation.
+/// `c` if the value is `not_int(c)` of a `Bool`, or in low IR `xor_int(c, 1)` of what is 0 or 1.
 fn negated(func: &Func, cond: Value) -> Option<Value> {
     let inst = func.def_inst(cond)?;
-    let &[of] = func.args(inst) else { return None };
-    let is_not = func.op(inst) == Op::Intrinsic(Intrinsic::NotInt) && func.ty(of) == Type::BOOL;
+    let of = match (func.op(inst), func.args(inst)) {
+        (Op::Intrinsic(Intrinsic::NotInt), &[of]) if func.ty(of) == Type::BOOL => of,
+        (Op::Intrinsic(Intrinsic::XorInt), &[of, one]) if is_truth(func, of, MAX_PARTS) => {
+            (func.as_bits(one) == Some(1)).then_some(of)?
+        }
+        _ => return None,
+    };
     // In unreachable code a value may be its own operand.
-    (is_not && of != cond).then_some(of)
+    (of != cond).then_some(of)
+}
+
+/// Whether a byte is 0 or 1: a comparison, or a conjunction or disjunction of such.
+fn is_truth(func: &Func, value: Value, parts: u32) -> bool {
+    let Some(inst) = func.def_inst(value).filter(|_| func.ty(value) == Type::I8 && parts > 0) else {
+        return false;
+    };
+    match func.op(inst) {
+        Op::Intrinsic(Intrinsic::AndInt | Intrinsic::OrInt) => {
+            func.args(inst).iter().all(|&part| is_truth(func, part, parts - 1))
+        }
+        Op::Intrinsic(op) => matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare),
+        _ => false,
+    }
 }
 
 /// Removes φ edges that are not in the graph any more, and removed ϒ from φᶜ.

@@ -39,7 +39,7 @@
 //! The original loop does the remaining iterations; `loop_copy` explains why the order stays.
 //!
 //! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
-//! done: conditions that are branches, elements that are not neighbours, vectors of 256 bits, which Cranelift does not have.
+//! done: conditions that are branches, elements that are not neighbours. Vectors of 256 and 512 bits are made of the neighbours of a trip where code is generated.
 
 mod emit;
 pub(crate) mod overlap;

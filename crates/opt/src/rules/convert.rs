@@ -39,7 +39,33 @@ fn is_low_float(ty: Type) -> bool {
     ty.as_low().is_some_and(|low| low.is_float())
 }
 
-fn resize(site: &Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
+/// A bit that is compared with 0 or 1, as a number: itself, or its opposite.
+fn bit_as_number(site: &mut Site<'_>, x: Value) -> Option<Rewrite> {
+    let (op, args) = site.made_by(x)?;
+    let &[bit, with] = args else { return None };
+    let with = site.func.as_bits(with)?;
+    let whole = site.func.ty(bit) == site.ty && used_bits(site, bit, MAX_STEPS)? <= 1;
+    let is_itself = match (op, with) {
+        (Intrinsic::NeInt, 0) | (Intrinsic::EqInt, 1) => true,
+        (Intrinsic::EqInt, 0) | (Intrinsic::NeInt, 1) => false,
+        _ => return None,
+    };
+    if !whole || site.ty == Type::BOOL {
+        return None;
+    }
+    if is_itself {
+        return Some(Rewrite::Value(bit));
+    }
+    let one = site.constant(site.ty, 1);
+    Rewrite::binary(Intrinsic::XorInt, bit, one)
+}
+
+fn resize(site: &mut Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
+    if kind == Convert::ZeroExtend
+        && let Some(number) = bit_as_number(site, x)
+    {
+        return Some(number);
+    }
     let (inner_op, args) = site.made_by(x)?;
     let &[inner] = args else { return None };
     let Shape::Convert(inner_kind) = inner_op.shape() else { return None };
@@ -66,6 +92,36 @@ fn resize(site: &Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
                 Rewrite::unary(inner_op, inner)
             }
         }
+        // Cut and widened again: nothing, if the cut took away zeros only.
+        (Convert::ZeroExtend, Convert::Truncate) if from == to => {
+            let cut = width(site, site.func.ty(x))?;
+            (used_bits(site, inner, MAX_STEPS)? <= cut).then_some(Rewrite::Value(inner))
+        }
         _ => None,
     }
+}
+
+/// How many operations are looked through for [`used_bits`].
+const MAX_STEPS: u32 = 3;
+
+/// How many of the low bits of an integer may be ones; the others are zeros.
+fn used_bits(site: &Site<'_>, value: Value, steps: u32) -> Option<u32> {
+    let whole = width(site, site.func.ty(value))?;
+    if let Some(bits) = site.func.as_bits(value) {
+        return Some(128 - bits.leading_zeros());
+    }
+    let (Some((op, args)), Some(steps)) = (site.made_by(value), steps.checked_sub(1)) else {
+        return Some(whole);
+    };
+    let of = |n: usize| args.get(n).and_then(|&arg| used_bits(site, arg, steps)).unwrap_or(whole);
+    Some(match op {
+        Intrinsic::AndInt => of(0).min(of(1)),
+        Intrinsic::OrInt | Intrinsic::XorInt => of(0).max(of(1)),
+        ZextInt => of(0),
+        Intrinsic::LshrInt => {
+            let count = args.get(1).and_then(|&count| site.func.as_bits(count)).unwrap_or(0);
+            whole.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX))
+        }
+        _ => whole,
+    })
 }

@@ -86,10 +86,7 @@ impl Elements<'_> {
 
     /// Clears bytes of the `Memory`.
     fn zero(&self, first: usize, bytes: usize) {
-        let zeros = [0; 256];
-        for chunk in (0..bytes).step_by(zeros.len()) {
-            self.memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
-        }
+        zero(self.memory, first, bytes);
     }
 }
 
@@ -495,6 +492,38 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
         vector.set_word_at(ARRAY_DIMS, length);
     }
     fits
+}
+
+/// Makes a vector shorter by `count` elements at its end, if it has so many and they are plain bits, and clears them; whether it did.
+pub(crate) fn shrink_in_place(vector: Object, count: i64) -> bool {
+    shortened(vector, count).is_some()
+}
+
+fn shortened(vector: Object, count: i64) -> Option<()> {
+    let ObjectKind::Array { dims: 1, .. } = vector.desc().kind() else { return None };
+    let memory = vector.pointer_at(ARRAY_MEMORY)?;
+    let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
+    let plain = element.repr == FieldRepr::Inline && element.pointers.is_empty();
+    let (stride, old) = (u64::from(element.stride), vector.word_at(ARRAY_DIMS));
+    let length = old.checked_sub(u64::try_from(count).ok()?).filter(|_| plain)?;
+    // A program with open doors may have set the address and the length to anything.
+    let start = vector.word_at(ARRAY_DATA).checked_sub(memory.word_at(MEMORY_DATA))?;
+    let end = start.checked_add(old.checked_mul(stride)?)?;
+    if end > memory.word_at(LENGTH).checked_mul(stride)? {
+        return None;
+    }
+    let (first, end) = (start + length * stride, end as usize);
+    zero(memory, MEMORY_ELEMENTS + first as usize, end - first as usize);
+    vector.set_word_at(ARRAY_DIMS, length);
+    Some(())
+}
+
+/// Clears bytes of a `Memory`.
+fn zero(memory: Object, first: usize, bytes: usize) {
+    let zeros = [0; 256];
+    for chunk in (0..bytes).step_by(zeros.len()) {
+        memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
+    }
 }
 
 /// Copies all elements into a new `Memory` of `capacity` elements, from `start` on.

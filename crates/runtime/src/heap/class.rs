@@ -56,7 +56,9 @@ impl SizeClass {
     /// The class of objects of `bytes` bytes, tag excluded, aligned to `align` (at most 16). `None`: the
     /// object is too large for a cell.
     pub fn of(bytes: usize, align: usize) -> Option<SizeClass> {
-        let cell = bytes.checked_add(TAG_BYTES)?.max(SMALLEST).next_multiple_of(align.clamp(8, 16));
+        // A power of two, or this would be a division.
+        let align = if align > 8 { 16 } else { 8 };
+        let cell = bytes.checked_add(TAG_BYTES)?.max(SMALLEST).checked_add(align - 1)? & !(align - 1);
         if cell <= LARGEST_FINE {
             return Some(SizeClass((cell.div_ceil(8) - SMALLEST / 8) as u8));
         }

@@ -423,11 +423,12 @@ impl Heap {
         desc: &TypeDesc,
         bytes: usize,
     ) -> Result<Object, OutOfMemory> {
-        let (align, tag) = (desc.align(), desc.tag());
-        let bumped = SizeClass::of(bytes, align).and_then(|class| mutator.bump(class, tag));
-        match bumped {
+        match allocate_at_hand(mutator, desc, bytes) {
             Some(object) => Ok(object),
-            None => self.allocate_slow(mutator, Request { bytes, align, tag }),
+            None => {
+                let (align, tag) = (desc.align(), desc.tag());
+                self.allocate_slow(mutator, Request { bytes, align, tag })
+            }
         }
     }
 
@@ -545,6 +546,12 @@ impl Heap {
     pub(crate) fn remember(&self, mutator: &Mutator, object: Object) {
         self.backend.remember(mutator, object);
     }
+}
+
+/// A zeroed object of `bytes` bytes, without the tag, if the mutator has a free cell of that size at hand. No safepoint, and nothing of the heap is looked at.
+#[inline]
+pub(crate) fn allocate_at_hand(mutator: &Mutator, desc: &TypeDesc, bytes: usize) -> Option<Object> {
+    SizeClass::of(bytes, desc.align()).and_then(|class| mutator.bump(class, desc.tag()))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub(crate) use field_table::FieldRow;
 pub use finalize::{Finalizer, VisitFn};
 pub use handles::{Persistent, RootCell, WeakHandle};
-pub(crate) use heap::EXCEPTION_KINDS;
+pub(crate) use heap::{EXCEPTION_KINDS, allocate_at_hand};
 pub use heap::{Heap, OutOfMemory};
 pub use layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,
@@ -96,7 +96,7 @@ pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::{CommonTypes, Unused, translate};
 
-pub(crate) use array::{address_of, bits_of, elements_from, grow_in_place, position_of};
+pub(crate) use array::{address_of, bits_of, elements_from, grow_in_place, position_of, shrink_in_place};
 pub(crate) use layout::MUTATOR;
 pub(crate) use mutator::Paused;
 pub(crate) use object::{Object, desc_of_tag};

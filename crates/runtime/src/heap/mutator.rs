@@ -112,6 +112,8 @@ pub struct Mutator {
     pub(crate) participant: Participant<Retired>,
     /// The worlds of the entries on the stack.
     span: Arc<Span>,
+    /// The tag of strings, once one was allocated; 0 before.
+    pub(crate) string: Cell<u64>,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -146,6 +148,7 @@ impl Mutator {
             gc_stack: Cell::new(std::ptr::null_mut()),
             crossings: Crossings::default(),
             span,
+            string: Cell::new(0),
             exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),

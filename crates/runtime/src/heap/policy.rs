@@ -16,12 +16,11 @@
 //! - the first, which would be full anyway;
 //! - when live bytes have grown by the growth factor since the last full one, or fill most of the limit;
 //! - in adaptive mode, when the last minor one did not *pay off*: it visited more objects per byte freed than
-//!   the last
-//!  full one. Examples: a FIFO list, whose dead old cells keep the young alive, and a large array of
-//!  references that is written everywhere, because it is scanned as a whole. Then the next `penalty`
-//!  collections are full, and the penalty doubles until a minor one pays off again. A minor one that has
-//!  visited more than twice as many objects as the last full one is *abandoned* immediately for a full one,
-//!  so an attempt at most triples the cost.
+//!   the last full one. Examples: a FIFO list, whose dead old cells keep the young alive, and a large array
+//!   of references that is written everywhere, because it is scanned as a whole. Then the next `penalty`
+//!   collections are full, and the penalty doubles until a minor one pays off again. A minor one that has
+//!   visited more than twice as many objects as the last full one is *abandoned* immediately for a full one,
+//!   so an attempt at most triples the cost.
 
 use super::options::{Generations, HeapOptions};
 

@@ -250,7 +250,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         self.scope.array(&desc, &dims).map_err(|error| self.scope.raise(&error))
     }
 
-    /// Inserts or removes `by` elements at a position from 0; positions beyond the end mean the end.
+    /// As [`Ops::change_length`]; returns `nothing`.
     pub(crate) fn resize(
         &mut self,
         op: &str,
@@ -259,6 +259,19 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         by: i64,
         grow: bool,
     ) -> Done<'f, 'h> {
+        self.change_length(op, array, at, by, grow)?;
+        self.scope.nothing()
+    }
+
+    /// Inserts (fresh) or removes `by` elements at a position from 0; positions beyond the end mean the end.
+    pub(crate) fn change_length(
+        &mut self,
+        op: &str,
+        array: Root<'f, 'h>,
+        at: i64,
+        by: i64,
+        grow: bool,
+    ) -> Result<(), Raised> {
         let (_, dims) = self.array_operand(op, array)?;
         let (&[old], Ok(count)) = (&dims[..], usize::try_from(by)) else {
             return Err(self.bad_operand(op, "a Vector and a count", array));
@@ -278,7 +291,7 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         if !grow {
             self.scope.delete(array, end, count).map_err(|error| self.scope.raise(&error))?;
         }
-        self.scope.nothing()
+        Ok(())
     }
 
     /// Moves the elements after a position of a vector up or down, given that there were `old`.

@@ -17,7 +17,9 @@
 
 use std::ptr::NonNull;
 
-use crate::heap::{Heap, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, OutOfMemory, desc_of_tag};
+use crate::heap::{
+    Heap, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, OutOfMemory, allocate_at_hand, desc_of_tag,
+};
 use crate::pending::{Detail, ExceptionKind};
 use crate::thread::Thread;
 
@@ -50,18 +52,27 @@ pub(crate) extern "C" fn brolga_gc_memory(thread: &Thread, tag: u64, length: i64
     // SAFETY: as above.
     let desc = unsafe { desc_of_tag(tag) };
     let bytes = desc.size_with_length(|| count);
+    let fill = |memory: Object| {
+        memory.set_word_at(LENGTH, count);
+        memory.set_word_at(MEMORY_DATA, (memory.address() + MEMORY_ELEMENTS) as u64);
+        memory
+    };
+    // Without asking for the runtime, which counts its users.
+    if let Some(memory) = allocate_at_hand(thread.mutator(), desc, bytes) {
+        return fill(memory).pointer().as_ptr();
+    }
     with_heap(thread, |heap| {
         if bytes > isize::MAX as usize {
             return Err(OutOfMemory { requested: bytes });
         }
-        let memory = heap.allocate(thread.mutator(), desc, bytes)?;
-        memory.set_word_at(LENGTH, count);
-        memory.set_word_at(MEMORY_DATA, (memory.address() + MEMORY_ELEMENTS) as u64);
-        Ok(memory)
+        Ok(fill(heap.allocate(thread.mutator(), desc, bytes)?))
     })
 }
 
 pub(crate) extern "C" fn brolga_gc_string(thread: &Thread, length: i64) -> *mut u8 {
+    if let Some(text) = string_at_hand(thread, length) {
+        return text.pointer().as_ptr();
+    }
     with_heap(thread, |heap| {
         let Ok(count) = u64::try_from(length) else {
             return Err(OutOfMemory { requested: usize::MAX });
@@ -73,8 +84,20 @@ pub(crate) extern "C" fn brolga_gc_string(thread: &Thread, length: i64) -> *mut 
         }
         let text = heap.allocate(thread.mutator(), desc, bytes)?;
         text.set_word_at(LENGTH, count);
+        thread.mutator().string.set(desc.tag());
         Ok(text)
     })
+}
+
+/// A string of zero bytes, if the thread has made one before and has a free cell of that size at hand.
+fn string_at_hand(thread: &Thread, length: i64) -> Option<Object> {
+    let (mutator, count) = (thread.mutator(), u64::try_from(length).ok()?);
+    let tag = Some(mutator.string.get()).filter(|&tag| tag != 0)?;
+    // SAFETY: the tag is that of the type of strings of the thread's heap, in which the thread is.
+    let desc = unsafe { desc_of_tag(tag) };
+    let text = allocate_at_hand(mutator, desc, desc.size_with_length(|| count))?;
+    text.set_word_at(LENGTH, count);
+    Some(text)
 }
 
 pub(crate) extern "C" fn brolga_gc_box_int(thread: &Thread, value: i64) -> *mut u8 {

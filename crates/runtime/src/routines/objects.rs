@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use brolga_ir::builtin::Builtin;
 
-use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, grow_in_place, with_scope};
+use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, grow_in_place, shrink_in_place, with_scope};
 use crate::instance::Runtime;
 use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
@@ -226,6 +226,9 @@ pub(crate) extern "C" fn brolga_array_grow_end(thread: &Thread, vector: NonNull<
 }
 
 pub(crate) extern "C" fn brolga_array_del_end(thread: &Thread, vector: NonNull<u8>, count: i64) -> *mut u8 {
+    if shrink_in_place(object(vector), count) {
+        return vector.as_ptr();
+    }
     resize_end(thread, vector, count, false)
 }
 
@@ -233,7 +236,7 @@ fn resize_end(thread: &Thread, vector: NonNull<u8>, count: i64, grow: bool) -> *
     in_scope(thread, |scope, runtime| {
         let vector = scope.add_root(object(vector));
         let op = if grow { "jl_array_grow_end" } else { "jl_array_del_end" };
-        Ops { scope, thread, runtime }.resize(op, vector, i64::MAX, count, grow)?;
+        Ops { scope, thread, runtime }.change_length(op, vector, i64::MAX, count, grow)?;
         Ok(vector)
     })
 }

@@ -276,3 +276,33 @@ fn labels_are_reached_forwards_and_backwards_and_must_be_bound() {
     asm.jmp(nowhere);
     assert!(asm.finish().is_none());
 }
+
+#[test]
+fn vectors_of_three_widths_are_named() {
+    use super::vex::{At, Bits, Vex};
+    let add = Vex::new(1, 0xd4).words(true);
+    let load = Vex::new(1, 0x6f).prefix(2);
+    for (bits, name) in [(Bits::Half, "xmm"), (Bits::All, "ymm"), (Bits::Double, "zmm")] {
+        for (a, b) in [(0, 1), (7, 8), (8, 7), (15, 15)] {
+            let text = format!("vpaddq %{name}{b},%{name}{a},%{name}3");
+            says(|asm| asm.vex_rr(add, bits, Xmm(3), Xmm(a), Xmm(b)), &text);
+        }
+        let mov = if bits == Bits::Double { "vmovdqu32" } else { "vmovdqu" };
+        for (base, index, disp, text) in [
+            (RDI, None, 0, "(%rdi)"),
+            (R9, None, 64, "0x40(%r9)"),
+            (RAX, Some((R10, 3)), -8, "-0x8(%rax,%r10,8)"),
+            (R8, Some((RCX, 0)), 0x1234, "0x1234(%r8,%rcx)"),
+        ] {
+            let at = At::Base(base, index, disp);
+            says(|asm| asm.vex_rm(load, bits, Xmm(9), Xmm(0), at), &format!("{mov} {text},%{name}9"));
+        }
+    }
+    let product = Vex::new(2, 0x40).words(true).evex();
+    says(|asm| asm.vex_rr(product, Bits::All, Xmm(1), Xmm(2), Xmm(13)), "vpmullq %ymm13,%ymm2,%ymm1");
+    let fma = Vex { wide: true, words: true, ..Vex::new(2, 0xb8) };
+    says(|asm| asm.vex_rr(fma, Bits::All, Xmm(1), Xmm(2), Xmm(3)), "vfmadd231pd %ymm3,%ymm2,%ymm1");
+    says(|asm| asm.vex_rr(fma, Bits::Double, Xmm(1), Xmm(2), Xmm(3)), "vfmadd231pd %zmm3,%zmm2,%zmm1");
+    says(|asm| asm.vex_from_gpr(Xmm(9), R11), "vmovq %r11,%xmm9");
+    says(Asm::vzeroupper, "vzeroupper");
+}

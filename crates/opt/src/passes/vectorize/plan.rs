@@ -23,7 +23,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MAX_BLOCK: usize = 200;
 /// Loops with more loads and stores are left alone: their pairs are looked at.
 pub(super) const MAX_ACCESSES: usize = 16;
-/// How many bytes of the widest elements a trip has at most: eight vectors, four where nothing is widened.
+/// How many bytes of the widest elements a trip has at most: eight vectors, four where nothing is widened and the processor has neither registers of 256 bits
+/// (two vectors are one there) nor 32 of them. Those have FMA.
 const MAX_WIDE: u32 = 128;
 const MAX_PLAIN: u32 = 64;
 /// Up to this offset the accesses of a trip have one as well.
@@ -31,8 +32,8 @@ const MAX_OFFSET: i32 = i32::MAX - MAX_WIDE as i32;
 /// How many instructions on vectors a trip has at most, unless it has the fewest iterations that there can be. More keep no execution unit busier, and
 /// make the rest after the trips longer.
 const MAX_VECTORS: usize = 40;
-/// How many sums are carried beside each other: enough that none waits for the one before.
-const MAX_SUMS: usize = 4;
+/// How many sums are carried beside each other: enough that none waits for the one before, also if two are one.
+const MAX_SUMS: usize = 8;
 
 /// A value that all iterations put together by one operation.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +182,9 @@ impl Plan {
                 || n > fewest && counted.is_short(func, 2 * n);
             let count = found.iter().map(|(_, vector)| parts(n, vector.lanes())).sum::<usize>();
             let bytes = n as u32 * wide;
-            let most = if n as u32 * narrow > 16 || wide == narrow { MAX_PLAIN } else { MAX_WIDE };
+            let is_plain = !cpu.fma && wide == narrow;
+            let most =
+                if n as u32 * narrow > 16 && wide != narrow || is_plain { MAX_PLAIN } else { MAX_WIDE };
             n == fewest && !few || bytes <= most && count <= MAX_VECTORS && !few
         };
         let iterations = (0..4).map(|doublings| fewest << doublings).take_while(fits).last()?;
@@ -427,9 +430,10 @@ impl Search<'_> {
                     Some(of) => of,
                     None => self.lanes_of(func.ty(*args.first()?))?,
                 };
-                // Without the processor's own operation a routine computes each lane.
-                let costly = op == Intrinsic::MulInt && of == Lanes::I64x2
-                    || op == Intrinsic::FmaFloat && !self.cpu.fma;
+                // Without the processor's own operation a routine computes each lane. Products of 64 bits are made of products of 32, which costs what it saves where there
+                // are two lanes only; processors with FMA have four, or the operation.
+                let costly = matches!((op, of), (Intrinsic::FmaFloat, _) | (Intrinsic::MulInt, Lanes::I64x2))
+                    && !self.cpu.fma;
                 let count = usize::from(Lanes::shifts(op));
                 let (data, counts) = args.split_at(args.len() - count);
                 let typed = data.iter().all(|&v| self.is_data(v) && func.ty(v) == Type::low(of.element()));

@@ -1,0 +1,215 @@
+//! Loops in lanes of 128 bits, executed in registers of 256.
+//!
+//! ```text
+//! m: %i = φ(…)                                                  m: store what the loop reads into a block of the frame
+//!    %a = load(p + 8·%i); %b = load(p + 8·%i + 16)      ==>        call u2:0
+//!    %c = lanes(mul_float, f64x2, %a, k); … %b …                   load what the loop leaves
+//!    store(q + 8·%i, %c); store(q + 8·%i + 16, …)                  goto rest
+//!    goto m if %i + 4 < n else rest                             u2:0, behind the function: the loop, %a and %b in one register
+//! ```
+//!
+//! Low IR and Cranelift have vectors of 128 bits. `vectorize` makes trips of several of them, one after the other in memory, so two that are neighbours
+//! are the halves of one of 256 bits wherever the processor has AVX2. A loop all of whose vectors go together in pairs is emitted here, as bytes that stand behind the
+//! function's own and are called: Cranelift needs to know nothing of it. Everything else in the function is Cranelift's.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `find` | the pairs, and what the loop reads and leaves |
+//! | `ops` | operations on lanes as instructions on registers |
+//! | `emit` | registers and bytes |
+//! | `../translate/wide.rs` | the call |
+//!
+//! **Which loops.** One block that leads to itself and to one other. Its vectors are loaded, stored, computed or carried from iteration to iteration in pairs;
+//! its other values are counters with constant steps, what addresses and the end are computed from, and what is computed again behind the loop from the counters.
+//! No calls and no safepoint: `polls` has put a loop around it that polls.
+//!
+//! **Invariants.** The low IR is not changed, so the interpreter and all other tiers execute the same program. Lanes compute what they compute in 128 bits, in the same
+//! order. The two accesses of a pair become one: between two loads that go together there is no store, and between two such stores no access.
+//! The code calls nothing, needs no stack but its return address, and keeps to the host's C convention; it clears the upper halves when it returns, because instructions without VEX
+//! wait for them otherwise.
+//!
+//! Cost: each block that leads to itself is looked at once; a call and some moves each time the loop is entered. Not done: conversions between widths,
+//! minima of floats, shifts by counts that are not constant, operations that AVX2 lacks.
+
+pub(crate) mod emit;
+pub(crate) mod find;
+mod ops;
+
+use brolga_ir::{Block, Value};
+use smallvec::SmallVec;
+
+use crate::single_pass::asm::Cond;
+use crate::single_pass::asm::vex::Vex;
+
+/// The namespace of external names that stand for such loops: `u2:N` is the Nth one of the function.
+pub(crate) const LOOP: u32 = 2;
+
+/// What each loop begins at a multiple of, and the function that it stands behind.
+pub(crate) const ALIGN: u32 = 64;
+
+/// What of the processor matters here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Features {
+    /// Products and sums that round once.
+    pub(crate) fma: bool,
+    /// Registers of 512 bits, with the instructions that all processors have that do not slow down for them.
+    pub(crate) avx512: bool,
+}
+
+/// The number of a wide value.
+pub(crate) type Wide = usize;
+
+/// Two or four things, one for each 128 bits of a wide value, the lowest first.
+pub(crate) type Parts<T> = SmallVec<[T; 4]>;
+
+/// What a wide value is.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Made {
+    /// Values from outside: the number of the input.
+    Input(usize),
+    /// Constants.
+    Constant(Parts<u128>),
+    /// What an iteration hands to the next: its number.
+    Carried(usize),
+    /// A counter and a distance in each lane of 64 bits.
+    Splat(usize, i32),
+    /// Loaded.
+    Load(Address),
+    /// An instruction with two operands, and perhaps an immediate.
+    Binary(Vex, Option<u8>, Wide, Wide),
+    /// An instruction with one operand.
+    Unary(Vex, Wide),
+    /// A shift by a constant: the digit of its opcode.
+    Shift(Vex, u8, Wide, u8),
+    /// Bytes of the third where the mask, which is the first, has ones, else of the second.
+    Blend(Wide, Wide, Wide),
+    /// The product of two plus the third, rounded once.
+    Fma(Vex, Wide, Wide, Wide),
+}
+
+impl Made {
+    /// The values that it is made of.
+    pub(crate) fn operands(&self) -> SmallVec<[Wide; 3]> {
+        match *self {
+            Made::Binary(_, _, a, b) => [a, b].into_iter().collect(),
+            Made::Unary(_, a) | Made::Shift(_, _, a, _) => std::iter::once(a).collect(),
+            Made::Blend(a, b, c) | Made::Fma(_, a, b, c) => [a, b, c].into_iter().collect(),
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+/// The start of an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Base {
+    /// A word from outside.
+    Word(usize),
+    /// A counter that is a pointer.
+    Counter(usize),
+}
+
+/// An address: a base, a counter with the binary logarithm of its factor, and a distance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    pub(crate) base: Base,
+    pub(crate) index: Option<(usize, u8)>,
+    pub(crate) disp: i32,
+}
+
+/// A step of an iteration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Makes a value.
+    Make(Wide),
+    /// Stores one.
+    Store(Address, Wide),
+}
+
+/// A value that changes by a constant in each iteration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counter {
+    pub(crate) phi: Value,
+    pub(crate) next: Value,
+    pub(crate) step: i32,
+}
+
+/// Vectors that each iteration hands to the next one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Carried {
+    pub(crate) phis: Parts<Value>,
+    /// What they become.
+    pub(crate) results: Parts<Value>,
+    pub(crate) next: Wide,
+}
+
+/// The other operand of the comparison at the end of an iteration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bound {
+    Word(usize),
+    Const(i32),
+}
+
+/// The test at the end: the loop continues while the condition holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct End {
+    pub(crate) counter: usize,
+    /// Whether it is the counter's next value that is compared.
+    pub(crate) is_next: bool,
+    pub(crate) cond: Cond,
+    pub(crate) bound: Bound,
+}
+
+/// A loop that is executed in 256 or 512 bits.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct WideLoop {
+    /// How many vectors of 128 bits are one: two or four.
+    pub(crate) parts: usize,
+    pub(crate) counters: Vec<Counter>,
+    /// Integers and pointers from outside.
+    pub(crate) words: Vec<Value>,
+    /// Vectors from outside.
+    pub(crate) inputs: Vec<Parts<Value>>,
+    pub(crate) carried: Vec<Carried>,
+    pub(crate) values: Vec<Made>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) end: End,
+    /// Where it leads.
+    pub(crate) exit: Block,
+}
+
+impl WideLoop {
+    /// Whether it stores where it loads.
+    pub(crate) fn changes_in_place(&self) -> bool {
+        let loads = |at: Address| self.values.contains(&Made::Load(at));
+        self.steps.iter().any(|step| matches!(*step, Step::Store(at, _) if loads(at)))
+    }
+}
+
+/// Places in the block of memory through which a loop gets what it reads, and hands over what it leaves.
+impl WideLoop {
+    /// Of a counter: its first value, and the next one after the last iteration.
+    pub(crate) fn counter_at(&self, n: usize) -> i32 {
+        8 * n as i32
+    }
+
+    /// Of a word.
+    pub(crate) fn word_at(&self, n: usize) -> i32 {
+        8 * (self.counters.len() + n) as i32
+    }
+
+    /// Of the lowest of vectors that are carried; the others follow.
+    pub(crate) fn carried_at(&self, n: usize) -> i32 {
+        let words = (self.counters.len() + self.words.len()).next_multiple_of(2);
+        8 * words as i32 + (16 * self.parts * n) as i32
+    }
+
+    /// Of the lowest of an input; the others follow.
+    pub(crate) fn input_at(&self, n: usize) -> i32 {
+        self.carried_at(self.carried.len() + n)
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.input_at(self.inputs.len()).unsigned_abs()
+    }
+}
