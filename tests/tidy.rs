@@ -424,7 +424,7 @@ fn no_comment_reads_translated() {
     let mut broken = Vec::new();
     for file in rust_files() {
         let is_below = |folder: &&str| file.path.starts_with(&format!("{folder}/"));
-        if words::SWEPT.iter().any(|folder| is_below(folder)) {
+        if words::SWEPT.iter().any(is_below) {
             let found = words::translated(&read(&file.path), &file.code);
             broken.extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
         }
