@@ -170,7 +170,7 @@ pub struct Compiler {
     /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
     /// compiled last. Empty if that function has no value labels.
     slots: BTreeMap<u32, i64>,
-    /// Code that is put behind the next function: the external name `u2:N`, by N.
+    /// Code that follows the next function: the external name `u2:N`, by N.
     loops: Vec<Vec<u8>>,
 }
 
@@ -200,7 +200,7 @@ impl Compiler {
         &self.slots
     }
 
-    /// Puts code behind the function that is compiled next, in which `u2:N` means `loops[N]`.
+    /// Appends code to the function that is compiled next, in which `u2:N` means `loops[N]`.
     pub(crate) fn put_behind(&mut self, loops: Vec<Vec<u8>>) {
         self.loops = loops;
     }
@@ -464,7 +464,7 @@ impl Compiler {
     }
 }
 
-/// The code with loops behind it, and where they are.
+/// The code followed by its loops, and their offsets.
 fn with_loops(code: &[u8], loops: &[Vec<u8>]) -> (Vec<u8>, Vec<u32>) {
     let mut code = code.to_vec();
     let mut places = Vec::with_capacity(loops.len());

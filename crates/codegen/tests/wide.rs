@@ -34,7 +34,7 @@ fn store(value: &str, offset: i32) -> String {
     format!("│        store(%6, {value}; offset = {offset}, region = element, align = 8)\n")
 }
 
-/// The bytes of the loops behind a function for a processor; `None` if this machine is below it.
+/// The bytes of the loops that follow a function, for a processor; `None` if this machine is below it.
 fn loops(target: CpuTarget, program: &str) -> Option<Vec<Vec<u8>>> {
     let source = SourceFile::new("f", program).unwrap();
     let (unit, findings) = text::read(&source, &Context::new());

@@ -1,7 +1,7 @@
-//! Loops in 256 or 512 bits: the call of the code that stands behind the function.
+//! Loops in 256 or 512 bits: the call of the code that follows the function.
 //!
-//! The block stays, with its φs. It stores what the loop reads into a block of the frame, calls, loads the counters' next values and what is carried, and computes its other
-//! values again, as they are in the last iteration. Those that nothing behind the loop reads disappear in Cranelift's mid-end.
+//! The block stays, with its φs. It stores the loop's inputs to a stack slot, calls the loop, loads the counters and the carried values, and recomputes its other values as of the last
+//! iteration. Cranelift's mid-end removes those without a use after the loop.
 
 use brolga_ir::{Block, Inst, LowType, Op, Value};
 use cranelift_codegen::ir::{
@@ -25,7 +25,7 @@ impl Translation<'_> {
         let widths = if features.avx512 { &[4, 2][..] } else { &[2] };
         let made = widths.iter().find_map(|&parts| {
             let wide = find(func, block, features, leaving, parts)?;
-            // What is loaded in 512 bits waits for its stores if it crosses lines, as a short array does that is worked on again and again.
+            // A 512-bit load that crosses a cache line waits for earlier stores to both lines, which hurts loops that update a short array in place.
             (parts == 2 || !wide.changes_in_place()).then(|| Some((emit(&wide)?, wide)))?
         });
         let Some((code, wide)) = made else { return Ok(false) };
@@ -62,7 +62,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// The block of the frame, which all loops of the function have in common: a short frame has short distances.
+    /// The stack slot, which all loops of the function share: a small frame has short displacements.
     fn loop_memory(&mut self, bytes: u32) -> clif::StackSlot {
         let slot = match self.loop_memory {
             Some(slot) => slot,
@@ -76,7 +76,7 @@ impl Translation<'_> {
         slot
     }
 
-    /// Stores what the loop reads.
+    /// Stores the loop's inputs.
     fn hand_in(&mut self, end: Inst, wide: &WideLoop, memory: clif::Value) -> Done {
         let counters = wide.counters.iter().enumerate().map(|(n, one)| (one.phi, wide.counter_at(n)));
         let words = wide.words.iter().enumerate().map(|(n, &word)| (word, wide.word_at(n)));
@@ -84,7 +84,7 @@ impl Translation<'_> {
         let carried = wide.carried.iter().enumerate();
         let carried =
             carried.flat_map(|(n, one)| one.phis.iter().enumerate().map(places(wide.carried_at(n))));
-        // What is the same in all parts is read once.
+        // A value that is equal in all parts is stored once.
         let read =
             |parts: &Parts<Value>| if parts.iter().all(|&part| part == parts[0]) { 1 } else { parts.len() };
         let inputs = wide.inputs.iter().enumerate();
@@ -109,7 +109,7 @@ impl Translation<'_> {
         self.b.ins().call(callee, &[memory]);
     }
 
-    /// Loads what the loop leaves. A counter is what it was in the last iteration.
+    /// Loads the loop's results. A counter has its value of the last iteration.
     fn take_out(&mut self, wide: &WideLoop, memory: clif::Value) {
         let flags = MemFlagsData::trusted();
         for (n, counter) in wide.counters.iter().enumerate() {

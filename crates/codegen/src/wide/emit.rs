@@ -6,8 +6,8 @@
 //!   r11   sums of a counter and a constant
 //! ```
 //!
-//! Inputs and constants for which there is no register are loaded where they are used. If not even the values of an iteration fit, there is no code, and
-//! the loop stays as it is.
+//! Inputs and constants without a register are loaded at each use. If the values of an iteration do not fit into the registers, no code is emitted and the
+//! loop stays as it is.
 
 use brolga_ir::Value;
 use smallvec::SmallVec;
@@ -66,7 +66,7 @@ struct Emission<'a> {
 }
 
 impl<'a> Emission<'a> {
-    /// The state in front of the loop.
+    /// The state before the loop.
     fn of(wide: &'a WideLoop, resident: &[Wide]) -> Option<Self> {
         let count = wide.values.len();
         let mut uses = vec![0; count];
@@ -137,7 +137,7 @@ impl<'a> Emission<'a> {
         At::Base(base, address.index.map(|(n, scale)| (self.counter(n), scale)), address.disp)
     }
 
-    // ----- before and behind the loop -----
+    // ----- before and after the loop -----
 
     fn enter(&mut self) {
         let wide = self.wide;
@@ -327,7 +327,7 @@ impl<'a> Emission<'a> {
             self.uses[sum] -= 1;
             operands[..2].iter().zip(from).for_each(|(&of, &register)| self.used(of, register));
             let to = match self.carrier(value) {
-                // Not if it is that of a factor, which is read later.
+                // Not the register of a factor, which is read later.
                 Some(to) if !from[..2].contains(&to) => {
                     self.asm.vex_rr(MOVE, self.bits, to, NONE, c);
                     self.free.push(c);

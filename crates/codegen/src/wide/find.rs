@@ -1,10 +1,10 @@
 //! Which vectors of a loop are halves of vectors of 256 bits, and what the loop reads and leaves.
 //!
-//! Stores that follow each other go together, and so do the vectors that are carried, in the order in which their next values are computed. From there
-//! the operands go together in the same order: two loads of neighbours, two operations of one kind, two values from outside. If anything remains
-//! alone, the loop stays as it is.
+//! Pairing starts at stores to adjacent addresses and at carried vectors, in the order in which their next values are computed. It continues with their
+//! operands, pairwise in the same order: two loads from adjacent addresses, two operations of one kind, two values from outside the loop. If a vector has no
+//! partner, the loop stays as it is.
 //!
-//! A pair is made where its later half was. What it is made of was made by then: each half behind its own operands.
+//! A wide value is computed at the position of its later half. Its operands are available there, because each half follows its own operands.
 
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
@@ -84,7 +84,7 @@ pub(crate) fn find(
         let next = search.group(results.clone())?;
         let number = search.carried.len();
         search.carried.push(Carried { phis, results, next });
-        // The next value of one is made in the loop, and is that of no other.
+        // Its next value is computed in the loop, and no other carried value has the same one.
         let made = &search.values[next].made;
         let fixed = matches!(made, Made::Input(_) | Made::Constant(_) | Made::Carried(_));
         if fixed || search.carried[..number].iter().any(|other| other.next == next) {
@@ -103,7 +103,7 @@ pub(crate) fn find(
     Some(WideLoop { parts, counters, words, inputs, carried, values, steps, end, exit })
 }
 
-/// A value of 256 bits on its way.
+/// A wide value under construction.
 struct Placed {
     made: Made,
     /// Where in the block it is made.
@@ -219,7 +219,7 @@ impl Search<'_> {
         func.block_insts(self.block).take_while(move |&inst| func.op(inst) == Op::Phi)
     }
 
-    /// What an iteration hands to a φ.
+    /// The value that a φ has in the next iteration.
     fn handed(&self, phi: Inst) -> Option<Value> {
         self.func.phi_edges(phi).find(|&(from, _)| from == self.block).map(|(_, value)| value)
     }
@@ -246,7 +246,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// The φs of vectors that go together, with what is handed to them.
+    /// The φs of paired vectors, with their values for the next iteration.
     fn carried_groups(&mut self) -> Option<Vec<(Parts<Value>, Parts<Value>)>> {
         let func = self.func;
         let mut handed = Vec::new();
@@ -273,7 +273,7 @@ impl Search<'_> {
         Some(groups)
     }
 
-    /// The stores that go together: the place of the last one, where they go, and what is stored.
+    /// The paired stores: the position of the last one, the address, and the stored value.
     fn stores(&mut self) -> Option<Vec<(usize, Address, Wide)>> {
         let func = self.func;
         let all: Vec<Inst> =
@@ -542,7 +542,7 @@ impl Search<'_> {
         self.extreme(is_less, signed, lanes, a, b)
     }
 
-    /// What an iteration does, in order.
+    /// The steps of an iteration, in order.
     fn steps(&self, stores: &[(usize, Address, Wide)]) -> Vec<Step> {
         let fixed = |made: &Made| matches!(made, Made::Input(_) | Made::Constant(_) | Made::Carried(_));
         let made = self.values.iter().enumerate().filter(|(_, value)| !fixed(&value.made));

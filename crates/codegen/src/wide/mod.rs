@@ -1,35 +1,35 @@
-//! Loops in lanes of 128 bits, executed in registers of 256.
+//! Loops over vectors of 128 bits, run in registers of 256 or 512 bits.
 //!
 //! ```text
-//! m: %i = φ(…)                                                  m: store what the loop reads into a block of the frame
+//! m: %i = φ(…)                                                  m: store the loop's inputs to a stack slot
 //!    %a = load(p + 8·%i); %b = load(p + 8·%i + 16)      ==>        call u2:0
-//!    %c = lanes(mul_float, f64x2, %a, k); … %b …                   load what the loop leaves
+//!    %c = lanes(mul_float, f64x2, %a, k); … %b …                   load the loop's results
 //!    store(q + 8·%i, %c); store(q + 8·%i + 16, …)                  goto rest
-//!    goto m if %i + 4 < n else rest                             u2:0, behind the function: the loop, %a and %b in one register
+//!    goto m if %i + 4 < n else rest                             u2:0, after the function's code: the loop, %a and %b in one register
 //! ```
 //!
-//! Low IR and Cranelift have vectors of 128 bits. `vectorize` makes trips of several of them, one after the other in memory, so two that are neighbours
-//! are the halves of one of 256 bits wherever the processor has AVX2. A loop all of whose vectors go together in pairs is emitted here, as bytes that stand behind the
-//! function's own and are called: Cranelift needs to know nothing of it. Everything else in the function is Cranelift's.
+//! Vectors in low IR and in Cranelift have 128 bits. `vectorize` unrolls loops to several vectors that are adjacent in memory, so two of them are the
+//! halves of a vector of 256 bits, and four are the quarters of one of 512, where the processor has such registers. A loop whose vectors all pair up this way is
+//! emitted here as bytes that follow the function's own code, and the function calls them. Cranelift compiles everything else in the function.
 //!
-//! | file | what it does |
+//! | file | content |
 //! |---|---|
-//! | `find` | the pairs, and what the loop reads and leaves |
+//! | `find` | the pairs, the inputs and the results of a loop |
 //! | `ops` | operations on lanes as instructions on registers |
-//! | `emit` | registers and bytes |
+//! | `emit` | register allocation and encoding |
 //! | `../translate/wide.rs` | the call |
 //!
-//! **Which loops.** One block that leads to itself and to one other. Its vectors are loaded, stored, computed or carried from iteration to iteration in pairs;
-//! its other values are counters with constant steps, what addresses and the end are computed from, and what is computed again behind the loop from the counters.
-//! No calls and no safepoint: `polls` has put a loop around it that polls.
+//! **Which loops.** A block whose successors are itself and one other. Its vectors are loaded, stored, computed or carried between iterations in pairs.
+//! Its other values are counters with constant steps, operands of addresses and of the exit test, and values that the caller can recompute from the counters after the loop.
+//! It has no calls and no safepoint: `polls` has wrapped it in a loop that polls.
 //!
-//! **Invariants.** The low IR is not changed, so the interpreter and all other tiers execute the same program. Lanes compute what they compute in 128 bits, in the same
-//! order. The two accesses of a pair become one: between two loads that go together there is no store, and between two such stores no access.
-//! The code calls nothing, needs no stack but its return address, and keeps to the host's C convention; it clears the upper halves when it returns, because instructions without VEX
-//! wait for them otherwise.
+//! **Invariants.** The low IR does not change, so the interpreter and the other tiers run the same program. Each lane computes the same operations in the same
+//! order as in 128 bits. Two accesses become one only if no store is between two loads, and no access between two stores. The code calls
+//! nothing, uses no stack except its return address, and follows the host's C convention. It clears the upper halves before it returns, because instructions without VEX
+//! would wait for them.
 //!
-//! Cost: each block that leads to itself is looked at once; a call and some moves each time the loop is entered. Not done: conversions between widths,
-//! minima of floats, shifts by counts that are not constant, operations that AVX2 lacks.
+//! Cost: one look at each block that is its own successor; a call and some moves each time the loop is entered. Not done: conversions between widths,
+//! minima of floats, shifts by variable counts, operations without an AVX2 instruction.
 
 pub(crate) mod emit;
 pub(crate) mod find;
@@ -41,16 +41,16 @@ use smallvec::SmallVec;
 use crate::single_pass::asm::Cond;
 use crate::single_pass::asm::vex::Vex;
 
-/// The namespace of external names that stand for such loops: `u2:N` is the Nth one of the function.
+/// The namespace of the external names of wide loops: `u2:N` is the `N`th one of the function.
 pub(crate) const LOOP: u32 = 2;
 
-/// What each loop begins at a multiple of, and the function that it stands behind.
+/// The alignment of a wide loop, and of a function that has one.
 pub(crate) const ALIGN: u32 = 64;
 
-/// What of the processor matters here.
+/// The features of the processor that matter here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Features {
-    /// Products and sums that round once.
+    /// Fused multiply-add.
     pub(crate) fma: bool,
     /// Registers of 512 bits, with the instructions that all processors have that do not slow down for them.
     pub(crate) avx512: bool,
@@ -62,14 +62,14 @@ pub(crate) type Wide = usize;
 /// Two or four things, one for each 128 bits of a wide value, the lowest first.
 pub(crate) type Parts<T> = SmallVec<[T; 4]>;
 
-/// What a wide value is.
+/// The definition of a wide value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Made {
     /// Values from outside: the number of the input.
     Input(usize),
     /// Constants.
     Constant(Parts<u128>),
-    /// What an iteration hands to the next: its number.
+    /// The carried value with this number, from the previous iteration.
     Carried(usize),
     /// A counter and a distance in each lane of 64 bits.
     Splat(usize, i32),
@@ -133,11 +133,11 @@ pub(crate) struct Counter {
     pub(crate) step: i32,
 }
 
-/// Vectors that each iteration hands to the next one.
+/// A wide value that is carried from one iteration to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Carried {
     pub(crate) phis: Parts<Value>,
-    /// What they become.
+    /// The low IR's values for the next iteration.
     pub(crate) results: Parts<Value>,
     pub(crate) next: Wide,
 }
@@ -185,7 +185,7 @@ impl WideLoop {
     }
 }
 
-/// Places in the block of memory through which a loop gets what it reads, and hands over what it leaves.
+/// Offsets in the stack slot that holds the loop's inputs and results.
 impl WideLoop {
     /// Of a counter: its first value, and the next one after the last iteration.
     pub(crate) fn counter_at(&self, n: usize) -> i32 {

@@ -76,7 +76,7 @@ impl Search<'_> {
         Some(self.make(Made::Binary(vex, None, a, b), is_mask))
     }
 
-    /// A product of 64 bits of products of 32: that of the low halves, and the sum of the mixed ones, shifted.
+    /// A 64-bit product from 32-bit products: the product of the low halves plus the shifted sum of the mixed products.
     fn product_of_words(&mut self, a: Wide, b: Wide) -> Wide {
         const LOW_HALVES: Vex = Vex::new(OF, 0xf4);
         const SHIFT: Vex = Vex::new(OF, 0x73);

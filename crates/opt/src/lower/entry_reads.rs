@@ -1,4 +1,4 @@
-//! Reads at the entry of a function with loops, after its calls and behind its φs, which prove to the loop passes that parameters, results and φs are arrays.
+//! Reads at the entry of a function with loops, after its calls and its φs, which prove to the loop passes that parameters, results and φs are arrays.
 //!
 //! ```text
 //! f(a::Vector{Int64}, m::Sparse)          _1 = a, _2 and _3 = the vectors in m
@@ -12,8 +12,8 @@
 //!      load(%5; size)                      after a check in a loop its header may be loaded before the loop
 //!
 //! %7 = φ (#1 => %5, #4 => %8)              arrays that change places in each iteration of a loop (`u, w = w, u`):
-//! %8 = φ (#1 => %6, #4 => %7)              what all edges hand over is an array,
-//!      load(%7; size)                      so a loop inside may have both headers in front of it
+//! %8 = φ (#1 => %6, #4 => %7)              the operand of every edge is an array,
+//!      load(%7; size)                      so both headers may be hoisted out of an inner loop
 //! ```
 //!
 //! A vector in an immutable struct may be undefined, and each read of the field tests for that. So nothing before a loop proves that the vector
@@ -23,7 +23,7 @@
 //! **E1.** Only addresses of loads from headers are replaced: these loads run where the reference is not null, because they would fail otherwise.
 //! **E2.** The values that are read here have no uses.
 //!
-//! **E3.** A φ counts if no edge is missing, and each hands over an array: a parameter, what an instruction made, or such a φ. An operand that may have no
+//! **E3.** A φ counts if it has an operand for every edge and each is an array: a parameter, the result of an instruction, or such a φ. An operand that may have no
 //! value is an edge that is missing, of the φ or of one that it goes back to.
 //!
 //! Not done: fields of mutable objects, references to `Memory`, functions without an array parameter beside the struct.
