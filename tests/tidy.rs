@@ -221,27 +221,32 @@ fn unsafe_stands_in_the_listed_files_only() {
     );
 }
 
-/// Each row of the tables of statements and of the C API in `docs/conformance-orc.md` names its tests, by file and function.
+/// Each row of the tables of statements and of the C API names its tests, by file and function.
 #[test]
-fn the_tests_that_the_page_on_orc_names_exist() {
-    let page = read("docs/conformance-orc.md");
-    let is_checked = |section: &&str| section.starts_with("The document") || section.starts_with("The C API");
-    let tables = page.split("## ").filter(is_checked);
-    let rows = tables.flat_map(str::lines).filter(|line| line.starts_with("| "));
-    let (mut broken, mut count) = (Vec::new(), 0);
-    for row in rows {
-        let tests = row.trim_end_matches(" |").rsplit_once(" | ").map_or("", |(_, tests)| tests);
-        for tests in tests.split("; ").filter(|tests| tests.contains("`: ")) {
-            let Some((path, names)) = tests.split_once("`: ") else { continue };
-            let code = read(path.trim_start_matches('`'));
-            for name in names.split(", ").filter(|name| !code.contains(&format!("fn {name}("))) {
-                broken.push(format!("{path}` has no function `{name}`"));
+fn the_tests_that_the_pages_on_orc_and_julia_name_exist() {
+    let pages = [
+        ("docs/conformance-orc.md", &["The document", "The C API"][..], 50),
+        ("docs/conformance-julia-jit.md", &["# Conformance"], 20),
+    ];
+    let mut broken = Vec::new();
+    for (path, sections, least) in pages {
+        let page = read(path);
+        let is_checked = |section: &&str| sections.iter().any(|start| section.starts_with(start));
+        let tables = page.split("## ").filter(is_checked);
+        let rows = tables.flat_map(str::lines).filter(|line| line.starts_with("| "));
+        let mut count = 0;
+        for row in rows {
+            let tests = row.trim_end_matches(" |").rsplit_once(" | ").map_or("", |(_, tests)| tests);
+            for (file, names) in tests.split("; ").filter_map(|tests| tests.split_once("`: ")) {
+                let code = read(file.trim_start_matches('`'));
+                let missing = names.split(", ").filter(|name| !code.contains(&format!("fn {name}(")));
+                broken.extend(missing.map(|name| format!("{path}: {file}` has no function `{name}`")));
+                count += 1;
             }
-            count += 1;
         }
+        assert!(count >= least, "the tables of {path} have {count} tests");
     }
-    assert!(count > 50, "the tables have {count} tests");
-    hold("The tests in the tables of docs/conformance-orc.md exist:", &broken);
+    hold("The tests in the tables of the pages on conformance exist:", &broken);
 }
 
 #[test]
