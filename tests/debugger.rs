@@ -204,7 +204,9 @@ fn file() -> PathBuf {
 }
 
 fn toy_under_gdb(level: OptLevel) {
-    let engine = Engine::new(Options::new().opt_level(level).code_mapping(Mapping::Private)).unwrap();
+    // Of several places of a line in one block gdb takes the first. That one is in the loop in lanes, which few iterations never enter.
+    let options = Options::new().opt_level(level).without_passes(&["vectorize"]).unwrap();
+    let engine = Engine::new(options.code_mapping(Mapping::Private)).unwrap();
     engine.listen(Arc::new(GdbInterface::new(1, "unknown.src")));
     let unit = engine.compile(&program(&file())).unwrap();
     assert_eq!(unit.func::<(i64, i64), i64>("outer").unwrap().call((3, 4)), Ok(expected(3, 4)));
