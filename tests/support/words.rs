@@ -9,9 +9,10 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 14] = [
+pub(crate) const SWEPT: [&str; 16] = [
     "crates/aot",
     "crates/cache",
+    "crates/codegen",
     "crates/explore",
     "crates/files",
     "crates/fuzz",
@@ -22,6 +23,7 @@ pub(crate) const SWEPT: [&str; 14] = [
     "crates/linking",
     "crates/lsp",
     "crates/observe",
+    "crates/opt",
     "crates/repl",
     "crates/runtime",
 ];
