@@ -9,7 +9,7 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 16] = [
+pub(crate) const SWEPT: [&str; 17] = [
     "crates/aot",
     "crates/cache",
     "crates/codegen",
@@ -20,6 +20,7 @@ pub(crate) const SWEPT: [&str; 16] = [
     "crates/instances",
     "crates/interp",
     "crates/ir",
+    "crates/jit",
     "crates/linking",
     "crates/lsp",
     "crates/observe",
