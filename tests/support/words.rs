@@ -9,9 +9,10 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 14] = [
+pub(crate) const SWEPT: [&str; 17] = [
     "crates/aot",
     "crates/cache",
+    "crates/codegen",
     "crates/explore",
     "crates/files",
     "crates/fuzz",
@@ -19,9 +20,11 @@ pub(crate) const SWEPT: [&str; 14] = [
     "crates/instances",
     "crates/interp",
     "crates/ir",
+    "crates/jit",
     "crates/linking",
     "crates/lsp",
     "crates/observe",
+    "crates/opt",
     "crates/repl",
     "crates/runtime",
 ];

@@ -1,7 +1,7 @@
 //! One number for all layouts and signatures that compiled code assumes.
 //!
 //! Code in a file holds offsets into the thread, the lines of the dispatch cache, handler and entry records and objects, and it calls routines by
-//! signatures. Code that was made under another number is refused before anything else of its file is read.
+//! signatures. Code with another number is refused before the rest of its file is read.
 //!
 //! | part | from |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | routines and entry points of the run time: names and signatures, in order | `routines.rs`, [`RuntimeFn`] |
 //! | heap | [`HeapAbi`] |
 //! | native signatures | `sig.rs` |
-//! | layouts of objects | numbers that the run time gives |
+//! | layouts of objects | numbers from the run time |
 //! | assumptions without a number: conventions, layouts of types | the version of this crate, and [`REVISION`] |
 
 use brolga_ir::heap_abi::{HeapAbi, SMALL_INT_BYTES, SMALL_INTS, SMALLEST_INT};
@@ -144,7 +144,7 @@ mod tests {
         assert_ne!(id, abi_id(&HeapAbi { runs: 264, ..HEAP }, &[0, 8]));
     }
 
-    /// A constant that `thread.rs` gains is in code, so it has to be in the number.
+    /// Code contains every constant of `thread.rs`, so each must be part of the number.
     #[test]
     fn every_constant_of_the_thread_is_in_the_number() {
         let public = include_str!("thread.rs").lines().filter(|line| line.starts_with("pub const "));

@@ -52,12 +52,12 @@ pub(crate) struct AllocationCost {
 
 impl AllocationCost {
     /// Estimates the cost by one walk in reverse postorder, as Cranelift has it; see the file's header. Live ranges are as long there as in allocation:
-    /// in the layout, a block that throws stands beside the one that it is left from.
+    /// in the layout, a block that throws is next to its predecessor.
     ///
     /// The number of values live at an average instruction is the sum of the distances from each definition to its last use,
     /// divided by the length of the function. The number of loops around an average instruction is computed in the same way
     /// from the distances between loop headers and back edges. Back edges are not followed: a value live around a loop counts
-    /// up to its last use in that order, which is enough to tell thousands from dozens.
+    /// up to its last use in that order, which suffices to distinguish thousands from dozens.
     pub(crate) fn of(func: &Function) -> AllocationCost {
         const UNDEFINED: u32 = u32::MAX;
         let mut defined = vec![UNDEFINED; func.dfg.num_values()];

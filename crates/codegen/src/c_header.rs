@@ -3,7 +3,7 @@
 //! ```text
 //!   NAME#c   +0   jump to +32      C starts here
 //!            +4   key              the classes of the result and the parameters
-//!            +8   address of the table of methods that the entry looks in
+//!            +8   address of the table of methods that the entry searches
 //!            +16  address of the word that holds the address of the native code ── the cell, or +24
 //!            +24  the address of the native code, if there is no cell
 //!            +32  the C convention, `brolga_callback`, … (`callback.rs`)
@@ -23,7 +23,7 @@
 //! share one. An exception leaves the native call like any call.
 //!
 //! **Keys.** Integers up to 64 bits and addresses are one class: both conventions pass them in the low bits of a register or a word, and leave
-//! the bits above open. So a call whose widths differ from those of the function reads what it would read through C.
+//! the bits above open. So a call whose widths differ from the function's reads what it would read through C.
 //!
 //! Cost: 32 bytes for each C entry.
 
@@ -50,8 +50,8 @@ const fn jump(arch: Arch) -> [u8; 4] {
     }
 }
 
-/// The first eight bytes of the header of a function that takes and gives these values; `None` if it has none, because they are too many or not
-/// of C.
+/// The first eight bytes of the header of a function with these parameters and results; `None` if it has none, because they
+/// are too many or not types of C.
 pub(crate) fn first_word(params: &[Abi], results: &[Abi], arch: Arch) -> Option<u64> {
     const MOST: usize = 14;
     if params.len() > MOST || results.len() > 1 {
@@ -78,7 +78,7 @@ fn class(abi: Abi) -> Option<u32> {
     }
 }
 
-/// Puts the header in front of a C entry. `callee` is what it calls: a cell or a function.
+/// Inserts the header before a C entry. `callee` is a cell or a function.
 pub(crate) fn put(entry: &mut CompiledFunction, signature: &Signature, callee: &Symbol, arch: Arch) {
     let Some(first) = first_word(&signature.params, &signature.results, arch) else { return };
     let mut code = first.to_le_bytes().to_vec();

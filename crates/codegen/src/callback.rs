@@ -1,4 +1,4 @@
-//! Entries from C into compiled code: the code behind a `cfunction`.
+//! Entries from C into compiled code: the code that `cfunction` returns.
 //!
 //! ```text
 //!   NAME#c        a header for compiled code (`c_header.rs`), then the C convention of the host
@@ -138,14 +138,14 @@ fn callback_function(signature: &Signature, call_kind: CallKind, isa: &TargetIsa
     func
 }
 
-/// The address of room for values.
+/// The address of memory for values.
 fn words(b: &mut FunctionBuilder<'_>, values: &[Abi]) -> Value {
     let bytes = WORD * (values.len().max(1) as u32);
     let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4));
     b.ins().stack_addr(types::I64, slot, 0)
 }
 
-/// The function of C of this number, which lies anywhere and has words for parameters and results.
+/// The function of C of this number, at any address, with words for parameters and results.
 pub(crate) fn import(
     b: &mut FunctionBuilder<'_>,
     isa: &TargetIsa,
@@ -160,7 +160,7 @@ pub(crate) fn import(
     b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
 }
 
-/// The present value of a cell.
+/// The current value of a cell.
 fn cell(b: &mut FunctionBuilder<'_>, index: u32) -> Value {
     let name = b.func.declare_imported_user_function(UserExternalName::new(0, index));
     let global = b.create_global_value(GlobalValueData::Symbol {

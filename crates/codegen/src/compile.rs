@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Function ──limits──> budget ──> Context::compile ──> CompiledFunction
-//!                │          │        (behind a fence)        ▲
+//!                │          │        (inside a fence)        ▲
 //!                │          └ too costly for backtracking: single-pass register allocation (`budget.rs`)
 //!                └ baseline: single_pass/mod.rs ─────────────┘ or, for instructions it does not support, as above
 //! ```
@@ -56,11 +56,9 @@ pub enum CompileError {
     /// The function is over a limit of [`Limits`], or over the frame limit. The input's size is at fault.
     #[error("`{name}` has {count} {what}; the limit is {limit}")]
     TooLarge {
-        /// The function.
         name: String,
-        /// The kind of thing that was counted, in the plural.
+        /// The counted unit, in the plural.
         what: &'static str,
-        /// The count.
         count: u64,
         /// The largest count allowed.
         limit: u64,
@@ -68,7 +66,6 @@ pub enum CompileError {
     /// Cranelift refused the function. A defect of lowering, which must emit only what Cranelift supports.
     #[error("code generator refused `{name}`: {reason}")]
     Refused {
-        /// The function.
         name: String,
         /// Cranelift's message.
         reason: String,
@@ -76,7 +73,6 @@ pub enum CompileError {
     /// Cranelift panicked. A defect of Cranelift or of lowering; the process is unharmed.
     #[error("code generator failed on `{name}`: {message}")]
     Panicked {
-        /// The function.
         name: String,
         /// The panic's message.
         message: String,
@@ -84,23 +80,17 @@ pub enum CompileError {
     /// Compiling the function takes more memory than [`Limits::memory`], by an estimate from its size. The input's size is at fault.
     #[error("compiling `{name}` takes about {bytes} bytes, and the limit is {limit}")]
     TooMuchMemory {
-        /// The function.
         name: String,
         /// The estimate.
         bytes: usize,
-        /// The limit.
         limit: usize,
     },
     /// The caller stopped the compilation at a [`Step`]. The function is not at fault.
     #[error("the generation of code for `{name}` was ended")]
-    Stopped {
-        /// The function.
-        name: String,
-    },
+    Stopped { name: String },
     /// The machine code uses a relocation or library routine that none of our linkers supports.
     #[error("code of `{name}` needs {what}, which cannot be linked")]
     Unlinkable {
-        /// The function.
         name: String,
         /// The relocation or routine.
         what: String,
@@ -200,7 +190,7 @@ impl Compiler {
         &self.slots
     }
 
-    /// Appends code to the function that is compiled next, in which `u2:N` means `loops[N]`.
+    /// Appends code after the next function to be compiled, in which `u2:N` refers to `loops[N]`.
     pub(crate) fn put_behind(&mut self, loops: Vec<Vec<u8>>) {
         self.loops = loops;
     }
@@ -398,7 +388,7 @@ impl Compiler {
         self.labels = places(&compiled.value_labels_ranges, target);
         if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some())
         {
-            // The frame pointer lies two words below the canonical frame address.
+            // The frame pointer is two words below the canonical frame address.
             let top = i64::from(layout.frame_to_fp_offset) + 16;
             let slots =
                 layout.stackslots.iter().map(|(slot, at)| (slot.as_u32(), i64::from(at.offset) - top));
@@ -478,7 +468,7 @@ fn with_loops(code: &[u8], loops: &[Vec<u8>]) -> (Vec<u8>, Vec<u32>) {
 
 /// The return offsets of tagged calls, by tag.
 fn return_offsets(buffer: &MachBufferFinalized<Final>) -> BTreeMap<u32, u32> {
-    // The other instructions of a lowered call carry the tag as well, at the position before them.
+    // The other instructions of a lowered call carry the tag as well, at their `Pre` positions.
     let behind = buffer.debug_tags().filter(|tags| tags.pos == MachDebugTagPos::Post);
     let numbered = |tags: MachBufferDebugTagList<'_>| match tags.tags {
         [DebugTag::User(number)] => Some((*number, tags.offset)),
@@ -743,7 +733,7 @@ mod tests {
         })
     }
 
-    /// `count` values one after the other, each read by a cold block that its own block leads to, first or second.
+    /// `count` values one after the other, each read by a cold successor of its own block, the first or the second.
     fn read_when_cold(count: i32, goes_first: bool) -> Function {
         build(&Signature::new([Abi::Ptr], []), |b| {
             let base = b.block_params(b.current_block().unwrap())[0];

@@ -18,10 +18,11 @@ use cranelift_codegen::ir::SourceLoc;
 use crate::sig::Signature;
 
 /// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
-/// needs a guard in front of it.
+/// needs a guard before it.
 pub const MAX_FRAME_BYTES: u32 = 128 << 10;
 
-/// Frames up to this size are made, behind a guard at the entry. Most threads have smaller stacks: there the guard throws, at each level of optimisation.
+/// The largest frame, which needs a guard at the entry. Most threads have smaller stacks: there the guard throws, at each
+/// level of optimisation.
 pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
 
 /// Something outside a function that its code refers to. Which table answers is part of the name, so that a compiled
@@ -30,25 +31,25 @@ pub const MAX_GUARDED_FRAME_BYTES: u32 = 1 << 30;
 pub enum Symbol {
     /// A compiled function, by its deterministic name.
     Function(String),
-    /// The word that holds the address of a compiled function's present code (`linkage.rs`), by the function's name.
+    /// The word that holds the address of a compiled function's current code (`linkage.rs`), by the function's name.
     IndirectCell(String),
     /// The word in which a compiled function counts its entries (`linkage.rs`), by the function's name.
     Counter(String),
     /// The cells in which a first tier counts for its profile (`linkage.rs`).
     Cells,
-    /// The table of methods in which calls look that begin in the unit, by its address.
+    /// The table of methods that calls from the unit search, by its address.
     Methods,
     /// A data object, by its deterministic name.
     Data(String),
     /// A routine of the run time (`routines.rs`).
     Routine(String),
-    /// A C symbol that a `foreigncall` names, with the library when the call gives one.
+    /// A C symbol that a `foreigncall` names, with the library if the call names one.
     Foreign {
         /// The name that the C library exports.
         name: String,
         /// The library that has it; `None` for the process itself.
         library: Option<String>,
-        /// Whether the code takes 0 for an answer where there is no such symbol.
+        /// Whether the address is 0 if there is no such symbol.
         weak: bool,
     },
     /// The permanent record of a `Symbol` constant with this name.
@@ -65,7 +66,6 @@ pub enum Symbol {
     Instance(NamedType),
     /// A permanent object of a primitive type with these bits.
     Boxed {
-        /// Its type.
         ty: NamedType,
         /// The lower half of the bits.
         low: u64,
@@ -77,7 +77,6 @@ pub enum Symbol {
 /// A type with the name that it prints as, which is the same in every process.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct NamedType {
-    /// The name.
     pub name: Box<str>,
     /// The type, in the context that the function was translated with.
     pub ty: brolga_ir::Type,
@@ -207,7 +206,7 @@ pub enum RelocTarget {
 /// The namespace of external names that stand for return addresses: `u1:N` is the address that the call tagged N returns to.
 pub const RETURN_ADDRESS: u32 = 1;
 
-/// Where the roots of one call lie.
+/// The locations of the roots of one call.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FrameMap {
     /// The address that the call returns to, from the start of the code.
@@ -216,14 +215,13 @@ pub struct FrameMap {
     pub words: Box<[i32]>,
 }
 
-/// One place in the code that waits for an address.
+/// A place in the code that needs an address.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Relocation {
     /// Where the place is, from the start of the code.
     pub offset: u32,
     /// How it is filled in.
     pub kind: RelocKind,
-    /// The target.
     pub target: RelocTarget,
     /// Added to the target's address.
     pub addend: i64,
@@ -257,11 +255,11 @@ pub struct CompiledFunction {
     pub symbols: Vec<Symbol>,
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
-    /// Where the roots of calls lie, by rising return address. Calls that are not here have none, or link them.
+    /// The roots of calls, by ascending return address. Calls without an entry have none, or link them.
     pub frame_maps: Vec<FrameMap>,
-    /// Source positions: code offsets in rising order, each with the position that holds from there on.
+    /// Source positions: code offsets in ascending order, each with the position that holds from there on.
     pub lines: Vec<(u32, LineColumn)>,
-    /// The file that lines are counted in, if the function says so.
+    /// The file its line numbers refer to, if the function records it.
     pub file: Option<String>,
     /// Variables of the source, and where they are, for debuggers. A cache and an image do not keep them.
     pub variables: Vec<Variable>,
@@ -272,10 +270,10 @@ pub struct CompiledFunction {
 }
 
 impl CompiledFunction {
-    /// Whether its relocations lie in its code and name something; the fault if not.
+    /// Checks that its relocations are inside its code and have valid targets.
     ///
     /// # Errors
-    /// The end of a sentence about the function.
+    /// The error is the end of a sentence about the function.
     pub fn check_relocations(&self) -> Result<(), &'static str> {
         for reloc in &self.relocs {
             if reloc.offset as usize + reloc.kind.size() > self.code.len() {
@@ -296,24 +294,23 @@ impl CompiledFunction {
 /// A variable of the source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variable {
-    /// Its name.
     pub name: String,
     /// The name of its type.
     pub ty: String,
     /// How its bits are shown.
     pub shown: Shown,
-    /// Code offsets from which up to which it is in a place.
+    /// Its places, each with the range of code offsets in which it is there.
     pub places: Vec<(u32, u32, VariablePlace)>,
 }
 
 /// How the bits of a variable are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// As an integer of so many bytes with a sign.
+    /// As a signed integer of this many bytes.
     Signed(u8),
-    /// As one without.
+    /// As an unsigned integer of this many bytes.
     Unsigned(u8),
-    /// As a float of so many bytes.
+    /// As a float of this many bytes.
     Float(u8),
     /// As true or false, in a byte.
     Bool,
@@ -326,20 +323,19 @@ pub enum Shown {
 pub enum VariablePlace {
     /// In a register, by DWARF's number.
     Register(u16),
-    /// In the frame, so many bytes from the canonical frame address, which is two words above the frame pointer.
+    /// In the frame, at this offset from the canonical frame address, which is two words above the frame pointer.
     Frame(i64),
 }
 
-/// Functions that were compiled together, with all that linking them takes: what is kept of them when the process ends.
+/// Functions that were compiled together, with everything needed to link them: the part that outlives the process.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UnitCode {
-    /// The functions.
     pub functions: Vec<CompiledFunction>,
     /// Constant bytes that they refer to, by name.
     pub constants: Vec<(String, Vec<u8>)>,
-    /// The signatures of those that were asked for.
+    /// The requested signatures.
     pub signatures: BTreeMap<String, Option<Signature>>,
-    /// The signatures that calls assume of functions elsewhere.
+    /// The signatures that calls assume for functions elsewhere.
     pub calls: BTreeSet<(String, Signature)>,
     /// The words of the functions whose C entries they take the addresses of.
     pub c_callees: BTreeSet<Symbol>,

@@ -16,7 +16,8 @@
 //!
 //! A *counter* is a parameter of a loop's head to which a block of the loop passes its sum with a constant, the *next value*. Phases for each: move the
 //! addition down to the first use of its result in its block; leave the counter alone if the loop itself uses the old value after that
-//! place; otherwise rewrite the uses outside of the loop. They become differences, because isel looks through sums: it would use the old value again.
+//! place; otherwise rewrite the uses outside of the loop. They become differences, because isel folds sums: it would use the
+//! old value again.
 //!
 //! Cost: one sweep over the instructions, and one over those after the additions. Not done: an old value that the last block of a loop passes on; next
 //! values that isel folds into an address together with another addition.
@@ -42,7 +43,7 @@ struct Next {
     header: Block,
 }
 
-/// Rewrites uses behind loops. To be called where the graph, the dominators and the loops are those that the mid-end left.
+/// Rewrites uses after loops. Requires the graph, the dominators and the loops as the mid-end left them.
 pub(crate) fn keep_in_register(context: &mut Context) {
     if context.loop_analysis.loops().next().is_none() {
         return;
@@ -85,7 +86,7 @@ fn counters(context: &Context) -> Vec<(Value, Next)> {
             }
             for (&old, arg) in dfg.block_params(header).iter().zip(call.args(&dfg.value_lists)) {
                 let next = arg.as_value().and_then(|value| sum(func, dfg.resolve_aliases(value), old));
-                // With two ways back there may be two next values.
+                // With two back edges there may be two next values.
                 let is_first = found.iter().all(|&(known, _)| known != old);
                 if let Some((add, value, step)) = next.filter(|_| is_first) {
                     found.push((old, Next { add, value, step, header }));
@@ -127,7 +128,7 @@ fn rewrite(context: &mut Context, old: Value, next: Next, of_old: &[Inst], of_ne
     let (func, domtree, loops) = (&mut context.func, &context.domtree, &context.loop_analysis);
     let Some(own) = loops.is_loop_header(next.header) else { return };
     let Some(home) = func.layout.inst_block(next.add) else { return };
-    // Where the addition stands at the latest.
+    // The latest position of the addition.
     let in_home = |func: &Function, inst: Inst| func.layout.inst_block(inst) == Some(home);
     let mut first = func.layout.last_inst(home);
     for &user in of_next.iter().filter(|&&user| in_home(func, user)) {
@@ -183,7 +184,7 @@ fn rewrite(context: &mut Context, old: Value, next: Next, of_old: &[Inst], of_ne
     }
 }
 
-/// A constant of a type, in front of the cursor.
+/// A constant of a type, before the cursor.
 fn constant(cursor: &mut FuncCursor<'_>, ty: Type, value: i64) -> Value {
     let imm = Imm64::new(value).zero_extend_from_width(ty.bits());
     cursor.ins().iconst(ty, imm)
@@ -199,8 +200,8 @@ mod tests {
     use cranelift_codegen::isa::CallConv;
     use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-    /// A loop that counts to its first parameter; `body` gets the old value in the loop, `exit` the old and the next one behind it. The old value
-    /// and the function after the pass.
+    /// A loop that counts to its first parameter; `body` gets the old value in the loop, `exit` the old and the next one
+    /// after it. Returns the old value and the function after the pass.
     fn counted(
         body: impl Fn(&mut FunctionBuilder<'_>, Value),
         exit: impl Fn(&mut FunctionBuilder<'_>, Value, Value, Value) -> Value,

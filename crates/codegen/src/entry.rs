@@ -12,8 +12,8 @@
 //!      restore the pinned register, return RETURNED        restore the pinned register, return THREW
 //! ```
 //!
-//! One more serves all boxed entries, which take objects in an array and give an object: the run time calls them by it when
-//! it has found the method of a dynamic call.
+//! One more serves all boxed entries, which take objects in an array and return an object: the run time calls them through
+//! it after it has found the method of a dynamic call.
 //!
 //! ```text
 //!   extern "C" fn(callee, thread, args: *const object, count: i64) -> object, or null when it threw
@@ -94,8 +94,8 @@ pub fn compile_entry(
     Compiler::default().compile(name, &mut func, Vec::new(), isa, options)
 }
 
-/// A function of four words. `body` fills it up to the place where the callee has returned, and says what is returned then;
-/// `failed` is returned when it threw.
+/// A function of four words. `body` fills it up to the place where the callee has returned, and determines the status for
+/// that case; `failed` is returned when it threw.
 fn trampoline(
     isa: &TargetIsa,
     result: Type,

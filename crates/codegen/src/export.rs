@@ -10,8 +10,8 @@
 //! ```
 //!
 //! An entry does not depend on the run time: the system's loader loads it into a process before there is one. It names the *exports* of its
-//! image, a record in the image's memory that says whether the image is open, and routines of the C library, which open it, call the function and keep
-//! errors. So no exception and no panic reaches the entry, and it needs no unwind table.
+//! image, a record in the image's memory that records whether the image is open, and routines of the C library, which open
+//! it, call the function and keep errors. So no exception and no panic reaches the entry, and it needs no unwind table.
 //!
 //! Cost: the words, and a call through a pointer.
 //!
@@ -55,7 +55,7 @@ pub fn compile_export(
     compile(name, EXPORTS_CALL, &mut export_function(signature, index, isa), isa)
 }
 
-/// The function called `name` that opens an image with options and gives an error.
+/// The function called `name` that opens an image with options and returns an error.
 ///
 /// # Errors
 /// As [`compile_export`].
@@ -111,7 +111,7 @@ fn export_function(signature: &Signature, index: u32, isa: &TargetIsa) -> Functi
     let zero = b.ins().iconst(types::I64, 0);
     b.ins().stack_store(types::I64, zero, results, 0);
     for (at, value) in given.into_iter().enumerate() {
-        // The word has no bits but those of the value.
+        // The other bits of the word are zero.
         b.ins().stack_store(types::I64, zero, args, 8 * at as i32);
         b.ins().stack_store(types::I64, value, args, 8 * at as i32);
     }

@@ -37,7 +37,7 @@ pub enum GenerateError {
 pub struct Generated {
     /// The machine code.
     pub function: CompiledFunction,
-    /// The code behind it, if its frame is so large that `function` only guards its entry.
+    /// The function's code, if its frame is so large that `function` only guards its entry.
     pub body: Option<CompiledFunction>,
     /// Constant bytes that it refers to, under their symbols.
     pub constants: Vec<(Symbol, Box<[u8]>)>,
@@ -45,10 +45,10 @@ pub struct Generated {
     pub clif: Option<String>,
 }
 
-/// Tables for so many blocks are kept.
+/// Tables for this many blocks are kept.
 const SMALL_CAPACITY: usize = 128;
 
-/// How many times larger than the next function's number of blocks kept tables may be.
+/// The most that kept tables may be larger than the next function's number of blocks.
 const MOST_EXCESS: usize = 8;
 
 /// Generates code for functions one after the other.
@@ -65,7 +65,7 @@ impl Generator {
         Generator { translator: Translator::new(), compiler: Compiler::new(limits), clif: Function::new() }
     }
 
-    /// Generates code for a verified low function. `linkage` says how it reaches what is compiled apart from it.
+    /// Generates code for a verified low function. `linkage` determines how it reaches separately compiled code.
     pub fn generate(
         &mut self,
         cx: &Context,
@@ -88,7 +88,8 @@ impl Generator {
         reached: &mut Steps<'_>,
     ) -> Result<Generated, GenerateError> {
         self.forget_size(func);
-        // Cranelift looks at the order of branches only where it optimises; where it does not, each instruction costs the same.
+        // Cranelift considers the order of branches only when it optimises; otherwise every instruction costs the same
+        // compile time.
         let is_optimised = options.tier == Tier::Optimised;
         let translate = TranslateOptions {
             order_branches: is_optimised,
@@ -124,8 +125,8 @@ impl Generator {
         Ok(Generated { function, body, constants: translated.data, clif })
     }
 
-    /// Drops the tables of the last function if they are far larger than those of the next. Cranelift allocates several tables of their capacity for
-    /// each function, so after a large one every small one would cost as much.
+    /// Drops the tables of the last function if they are far larger than the next one needs. Cranelift allocates several
+    /// tables of their capacity for each function, so after a large one every small one would cost as much.
     fn forget_size(&mut self, next: &Func) {
         let capacity = self.clif.layout.block_capacity();
         if capacity > SMALL_CAPACITY && capacity / MOST_EXCESS > next.block_count() {

@@ -1,4 +1,4 @@
-//! The guard in front of a function whose frame is larger than the stack's reserve.
+//! The guard before a function whose frame is larger than the stack's reserve.
 //!
 //! ```text
 //!   NAME:       if stack pointer - frame < stack limit   throw StackOverflowError
@@ -20,7 +20,7 @@ use crate::isa::TargetIsa;
 use crate::thread::{THREAD_STACK_LIMIT, current_thread};
 use crate::translate::UNREACHABLE_TRAP;
 
-/// The guard of `body`, whose frame has that many bytes, and what its external names mean.
+/// The guard of `body`, whose frame has `frame` bytes, and the symbols of its external names.
 pub(crate) fn guard_function(
     body: &str,
     signature: Signature,

@@ -118,7 +118,7 @@ impl Default for IsaOptions {
 /// Why there is no code generator for this machine. The machine's fault.
 #[derive(thiserror::Error, Debug)]
 pub enum IsaError {
-    /// Cranelift does not know the processor, or it lacks a feature that Cranelift needs.
+    /// Cranelift does not support the processor, or it lacks a feature that Cranelift needs.
     #[error("cannot generate code for this machine: {reason}")]
     Unsupported {
         /// The missing part.
@@ -126,11 +126,11 @@ pub enum IsaError {
     },
 }
 
-/// The instruction set that code is made for, the host's or another machine's, once for each way of compiling.
+/// The instruction set that code is made for, the host's or another machine's, once for each set of settings.
 pub struct TargetIsa {
     baseline: OwnedTargetIsa,
     optimised: OwnedTargetIsa,
-    /// As `optimised`, for functions that the mid-end has been through.
+    /// As `optimised`, for functions that have passed the mid-end.
     behind_mid_end: OwnedTargetIsa,
     oversized: OwnedTargetIsa,
     /// Features for the single pass, if it compiles for this machine.
@@ -198,7 +198,7 @@ impl TargetIsa {
         }
     }
 
-    /// The instruction set for the second half of an optimised compilation: all that comes behind Cranelift's mid-end.
+    /// The instruction set for the second half of an optimised compilation: everything after Cranelift's mid-end.
     pub(crate) fn behind_mid_end(&self) -> &OwnedTargetIsa {
         &self.behind_mid_end
     }
@@ -225,7 +225,8 @@ impl TargetIsa {
             && flags().iter().any(|f| f.name == "has_sse41" && f.as_bool() == Some(true))
     }
 
-    /// What loops in 256 or 512 bits may use, if the processor has such registers. Processors with `avx512bitalg` do not slow down for 512 bits.
+    /// The features for loops in 256 or 512 bits, if the processor has such registers. Processors with `avx512bitalg` do not
+    /// slow down for 512 bits.
     pub(crate) fn wide(&self) -> Option<crate::wide::Features> {
         let flags = self.optimised.isa_flags();
         let has = |name| flags.iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
@@ -239,7 +240,8 @@ impl TargetIsa {
         self.baseline.default_call_conv()
     }
 
-    /// Whether the code is for object files: then the system's linker answers for C functions, and no loader fills in the addresses of labels.
+    /// Whether the code is for object files: then the system's linker resolves C functions, and no loader fills in the
+    /// addresses of labels.
     pub fn is_for_objects(&self) -> bool {
         self.position == Position::Object
     }
@@ -300,7 +302,7 @@ fn bare(arch: Arch) -> Result<Builder, IsaError> {
 pub(crate) fn feature_settings(arch: Arch) -> Result<Vec<&'static str>, IsaError> {
     let settings = bare(arch)?;
     let all = settings.iter();
-    // The other flags choose how code is made, not what the processor has.
+    // The other flags are settings of code generation, not features of the processor.
     let is_feature = |name: &str| name.starts_with("has_");
     Ok(all
         .filter(|setting| setting.kind == SettingKind::Bool && is_feature(setting.name))
@@ -310,7 +312,7 @@ pub(crate) fn feature_settings(arch: Arch) -> Result<Vec<&'static str>, IsaError
 
 /// The names of the processors and levels.
 pub(crate) fn presets(arch: Arch) -> Result<Vec<&'static str>, IsaError> {
-    // A feature is a preset, too: of itself and what it needs.
+    // A feature is a preset, too: itself and the features that it requires.
     let features = feature_settings(arch)?;
     let is_feature = |name: &str| features.iter().any(|known| known.strip_prefix("has_") == Some(name));
     let settings = bare(arch)?;
@@ -318,7 +320,7 @@ pub(crate) fn presets(arch: Arch) -> Result<Vec<&'static str>, IsaError> {
     Ok(all.map(|setting| setting.name).filter(|name| !is_feature(name) && *name != "baseline").collect())
 }
 
-/// The features of a processor or level; none if there is no such one.
+/// The features of a processor or level; `None` if there is no such processor.
 pub(crate) fn preset_features(arch: Arch, name: &str) -> Result<Option<Vec<String>>, IsaError> {
     if !presets(arch)?.contains(&name) {
         return Ok(None);
@@ -332,7 +334,7 @@ pub(crate) fn preset_features(arch: Arch, name: &str) -> Result<Option<Vec<Strin
     Ok(Some(enabled.map(|flag| flag.name.to_owned()).collect()))
 }
 
-/// Where code will lie.
+/// Where code will be placed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// In this process.

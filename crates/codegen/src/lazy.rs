@@ -1,4 +1,4 @@
-//! The trampoline of functions that are not compiled: from a stub to the code that the stub stands for.
+//! The trampoline of functions that are not compiled: from a stub to the code that the stub represents.
 //!
 //! One serves all functions of one native signature, and has that signature itself:
 //!
@@ -40,11 +40,11 @@ use crate::sig::{Abi, Signature};
 use crate::thread::{THREAD_GC_STACK, check_stack, current_thread, note_exit};
 use crate::translate::UNREACHABLE_TRAP;
 
-/// The routine that gives the address of the code that `thread.lazy` stands for, or 0 when an exception is pending.
+/// The routine that returns the address of the code that `thread.lazy` represents, or 0 when an exception is pending.
 pub const MATERIALIZE: &str = "brolga_materialize";
 
-/// The routine that computes what a function gives without its code: with the thread and the address of the words. 1 if it did. It
-/// is not a safepoint, and does not throw.
+/// The routine that computes a function's results without its code. It takes the thread and the address of the words, and
+/// returns 1 on success. It is not a safepoint, and does not throw.
 pub const INTERPRET: &str = "brolga_interpret";
 
 /// Functions of more arguments or results are not interpreted: the words are part of a frame.
@@ -58,10 +58,10 @@ const ROUTINES: [&str; 4] = [MATERIALIZE, UNWIND, "brolga_throw_stack_overflow",
 
 const UNWIND: &str = "brolga_unwind";
 
-/// The words of a GC frame in front of its slots: their number times 4, the frame before.
+/// The words of a GC frame before its slots: their number times 4, the frame before.
 const FRAME_WORDS: usize = 2;
 
-/// Whether functions of a signature can be interpreted: they take and give no addresses.
+/// Whether functions of a signature can be interpreted: they neither take nor return addresses.
 pub fn can_be_interpreted(signature: &Signature) -> bool {
     let mut all = signature.params.iter().chain(&signature.results);
     let fits = signature.params.len().max(signature.results.len()) <= MAX_INTERPRETED;
@@ -143,7 +143,7 @@ fn leave(b: &mut FunctionBuilder<'_>, block: Block, routines: &[FuncRef], thread
     b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
 }
 
-/// Returns what `brolga_interpret` gives, if it does; else continues in a new block.
+/// Returns the results of `brolga_interpret`, if it succeeds; otherwise continues in a new block.
 fn interpret(
     b: &mut FunctionBuilder<'_>,
     isa: &TargetIsa,
@@ -173,7 +173,7 @@ fn interpret(
     b.switch_to_block(go_on);
 }
 
-/// A routine that takes so many words.
+/// A routine taking `params` words.
 fn import(
     b: &mut FunctionBuilder<'_>,
     isa: &TargetIsa,
@@ -190,7 +190,7 @@ fn import(
     b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
 }
 
-/// A linked GC frame; nothing if there is nothing to keep.
+/// A linked GC frame; `None` if there are no objects to keep.
 struct Frame(Option<Value>);
 
 impl Frame {
@@ -235,7 +235,7 @@ impl Frame {
     }
 }
 
-/// Where a root slot is. More parameters than the offset can say do not fit into a frame.
+/// The offset of a root slot. The offset cannot overflow: that many parameters do not fit into a frame.
 fn slot_offset(slot: usize) -> i32 {
     i32::try_from(8 * (FRAME_WORDS + slot)).unwrap_or(i32::MAX)
 }

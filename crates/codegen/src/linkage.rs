@@ -8,14 +8,14 @@
 //! | [`CallKind::OsrCheck`] | no call: counts down, and calls the run time when the count is below zero | nothing |
 //!
 //! An *indirection cell* is a word that always holds the address of code with the function's native signature. A caller names the word
-//! ([`Symbol::IndirectCell`](crate::compiled::Symbol)), so its own code never changes. The word lies in the same reservation as code, which
-//! lets its address be a distance from the code.
+//! ([`Symbol::IndirectCell`](crate::compiled::Symbol)), so its own code never changes. The word is in the same reservation
+//! as code, so its address can be a distance from the code.
 //!
 //! A *counter* is a 32-bit word that a function counts down at its entry. When it goes below zero the function calls
 //! `brolga_hot` with the word's address and continues. Threads that count at the same time may lose counts.
 //!
-//! An *OSR check* stands at the head of a loop, as a call without arguments that gives a `Bool`: whether to leave the loop. The answer is
-//! no as long as the counter of its name is not below zero; after that `brolga_loop` gives it.
+//! An *OSR check* is at the head of a loop, as a call without arguments that returns a `Bool`: whether to leave the loop. It
+//! is false while the counter of its name is not below zero; after that `brolga_loop` decides.
 
 /// The routine that a function calls whose counter has gone below zero: with the counter's address. It is not a safepoint, and does
 /// not throw.
@@ -29,10 +29,10 @@ pub const LOOP: &str = "brolga_loop";
 /// operands, and their tags, [`SEEN_OPERANDS`] of them. It is not a safepoint, and does not throw.
 pub const SEEN: &str = "brolga_seen";
 
-/// Dynamic calls with more operands, the callee among them, are not looked at.
+/// Dynamic calls with more operands, the callee among them, are not profiled.
 pub const SEEN_OPERANDS: usize = 4;
 
-/// As many calls of a site are looked at: enough to tell what is frequent.
+/// The number of profiled calls of a site: enough to find the frequent types.
 pub const SAMPLES: u64 = 256;
 
 /// How a call of compiled code finds its callee.
@@ -60,7 +60,7 @@ impl CallKind {
     }
 }
 
-/// How a function is connected with what is compiled apart from it.
+/// How a function is linked to separately compiled code.
 #[derive(Clone, Copy)]
 pub struct CallLinkage<'a> {
     /// The kind of a call to another compiled function, by its name. A function that counts nothing reaches itself directly.

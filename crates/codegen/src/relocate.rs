@@ -9,11 +9,11 @@
 //! | `Arm64Call`             | 4     | (T − P) / 4 in the low 26 bits            | ±128 MiB; a veneer beyond |
 //! | `Aarch64AdrPrelPgHi21`  | 4     | (page T − page P) / 4096 in bits 5–23, its low 2 bits in 29–30 | ±4 GiB |
 //! | `Aarch64AddAbsLo12Nc`   | 4     | the low 12 bits of T in bits 10–21        | everything      |
-//! | `X86CallPltRel4`, `X86GotPcRel4`, `Aarch64AdrGotPage21` | 4 | as the kind without a table, T being the entry in the table | as that |
+//! | `X86CallPltRel4`, `X86GotPcRel4`, `Aarch64AdrGotPage21` | 4 | as the kind without a table, T being the entry in the table | the same |
 //! | `Aarch64Ld64GotLo12Nc`  | 4     | the low 12 bits of T, divided by 8, in bits 10–21 | every entry that is aligned to 8 bytes |
 //!
-//! A veneer is a few instructions close to the call that jump anywhere: `ldr x16, .+8; br x16; .quad T`. The standard gives
-//! x16 to linkers for this.
+//! A veneer is a few instructions close to the call that jump anywhere: `ldr x16, .+8; br x16; .quad T`. The standard
+//! reserves x16 for linkers.
 
 use crate::compiled::RelocKind;
 
@@ -31,7 +31,6 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }

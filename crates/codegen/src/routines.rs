@@ -1,6 +1,6 @@
 //! The routines of the run time that code generation itself calls, by name.
 //!
-//! They stand beside the entry points that low IR names (`RuntimeFn` of `ir`). Code refers to either as
+//! They complement the entry points that low IR names (`RuntimeFn` of `ir`). Code refers to either as
 //! [`Symbol::Routine`](crate::compiled::Symbol) and calls it with the host's C convention; the run time defines each as an
 //! `extern "C"` function of the same name (a test in `jit` compares the lists). A `RuntimeFn` takes the
 //! thread before the parameters of its row. Rules:
@@ -75,7 +75,7 @@ routines! {
 
     // (thread): continues at the innermost handler; does not return.
     "brolga_unwind" (Thread);
-    // (thread): what a failed stack check throws.
+    // (thread): throws for a failed stack check.
     "brolga_throw_stack_overflow" (Thread);
     // (thread): throws the exception that is being handled once more.
     "brolga_rethrow" (Thread);
@@ -91,7 +91,7 @@ routines! {
     "brolga_foreign_symbol" (Thread, Ptr) -> Ptr;
     "brolga_given_symbol" (Thread, Ptr) -> Ptr;
 
-    // 128-bit integers. Division by zero gives 0; the code checks before.
+    // 128-bit integers. Division by zero yields 0; the code checks before.
 
     "brolga_i128_div" (Ptr, I64, I64, I64, I64);
     "brolga_i128_rem" (Ptr, I64, I64, I64, I64);
@@ -101,7 +101,7 @@ routines! {
     "brolga_i128_to_f64" (I64, I64) -> F64;
     "brolga_u128_to_f32" (I64, I64) -> F32;
     "brolga_u128_to_f64" (I64, I64) -> F64;
-    // Towards zero; out of range saturates and NaN gives 0. A Float32 or Float16 is widened first.
+    // Towards zero; out of range saturates and NaN yields 0. A Float32 or Float16 is widened first.
     "brolga_f64_to_i128" (Ptr, F64);
     "brolga_f64_to_u128" (Ptr, F64);
 

@@ -24,7 +24,6 @@ use brolga_ir::{Context, Type, TypeKind};
 pub struct TypeIn {
     /// The context.
     pub cx: Arc<Context>,
-    /// The type.
     pub ty: Type,
 }
 
@@ -59,7 +58,7 @@ fn is_same(a: &Context, ty_a: Type, b: &Context, ty_b: Type) -> bool {
     true
 }
 
-/// Whether values of the types travel and lie in the same way, but for what is in their fields.
+/// Whether values of the types are passed and stored alike, not counting the types of their fields.
 fn lies_alike(a: &Context, ty_a: Type, b: &Context, ty_b: Type) -> bool {
     let (types_a, types_b) = (&a.types, &b.types);
     if (types_a.repr(ty_a), types_a.is_mutable(ty_a)) != (types_b.repr(ty_b), types_b.is_mutable(ty_b)) {

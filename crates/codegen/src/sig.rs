@@ -1,4 +1,4 @@
-//! Native signatures: the low values that a compiled function takes and gives, and where they are passed.
+//! Native signatures: the low values that a compiled function takes and returns, and where they are passed.
 //!
 //! A signature is plain data: lists of low scalar kinds. Everything above (Julia types, aggregates, ghosts such as
 //! `Nothing`) has been flattened into them. One rule holds on every target:
@@ -140,7 +140,7 @@ impl Signature {
         self.results.iter().map(|abi| abi.words()).sum()
     }
 
-    /// Whether the results travel through the hidden pointer in front of the parameters.
+    /// Whether the results are returned through the hidden pointer before the parameters.
     pub fn returns_through_memory(&self) -> bool {
         self.result_words() > MAX_RESULT_WORDS
     }
@@ -167,10 +167,10 @@ pub(crate) fn c_signature(call_conv: CallConv, params: &[Abi], results: &[Abi]) 
     clif
 }
 
-/// In front of which parameter of a function of C belongs one more, an `i64` that no code reads.
+/// The parameter of a function of C before which another one is inserted, an `i64` that no code reads.
 ///
-/// On aarch64 an `i128` for which one register is left goes to memory, and so do all integers behind it. Cranelift would give that register
-/// to the next of them, so the additional parameter takes it away.
+/// On aarch64 an `i128` for which one register is left goes to memory, and so do all integers after it. Cranelift would pass
+/// the next of them in that register, so the additional parameter occupies it.
 pub(crate) fn spare_param(params: &[AbiParam], arch: Arch, convention: CallConv) -> Option<usize> {
     let is_aapcs64 = arch == Arch::Aarch64 && convention == CallConv::SystemV;
     is_aapcs64.then(|| spare_in_aapcs64(params))?
@@ -181,7 +181,7 @@ fn spare_in_aapcs64(params: &[AbiParam]) -> Option<usize> {
     for (at, param) in params.iter().enumerate() {
         match param.value_type {
             types::I128 if taken == 7 => return Some(at),
-            // It begins in a register of even number.
+            // It begins in an even-numbered register.
             types::I128 => taken = 2 + ((taken + 1) & !1),
             ty if ty.is_int() => taken += 1,
             _ => {}
@@ -210,11 +210,11 @@ pub struct ValueType {
     pub elements: Option<Vec<ValueType>>,
     /// The fields of an immutable struct or a tuple, in order.
     pub fields: Vec<FieldType>,
-    /// The referent of each leaf, as far as it is an object: these are looked at before they are passed.
+    /// The referent of each leaf that is an object: these are checked before they are passed.
     pub objects: Vec<Option<ObjectType>>,
     /// The type, if it is one of high IR.
     pub ty: Option<TypeIn>,
-    /// The memory behind its address, if it travels in memory.
+    /// The memory at its address, if it is passed in memory.
     pub memory: Option<InMemory>,
 }
 
@@ -225,14 +225,13 @@ pub struct FieldType {
     pub name: String,
     /// Its distance from the start of the value in memory.
     pub offset: u32,
-    /// Its type.
     pub ty: ValueType,
 }
 
-/// The bytes of a value that travels in memory.
+/// The bytes of a value that is passed in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InMemory {
-    /// How many there are.
+    /// The number of bytes.
     pub bytes: u32,
     /// Whether references to objects are among them.
     pub has_objects: bool,
@@ -243,9 +242,8 @@ pub struct InMemory {
 pub struct ObjectType {
     /// The context.
     pub cx: Arc<Context>,
-    /// The type.
     pub ty: IrType,
-    /// Whether there need not be any: a field that may be undefined.
+    /// Whether it may be missing: a field that may be undefined.
     pub is_optional: bool,
 }
 
@@ -264,7 +262,8 @@ impl fmt::Debug for ObjectType {
 }
 
 impl ValueType {
-    /// Whether it is the same type as another one: by the types, or by the names where one of them is not known. A type is printed in another way once its name means another one.
+    /// Whether it is the same type as another one: by the types, or by the names if one of the types is unknown. A type
+    /// prints differently once its name denotes another type.
     fn is_like(&self, other: &ValueType) -> bool {
         match (&self.ty, &other.ty) {
             (Some(a), Some(b)) => a == b,
@@ -315,8 +314,8 @@ impl ValueType {
 
 /// A function as typed calls see it: its name, the Julia types of its parameters and result, and its native signature.
 ///
-/// The signature is that of the compiled function. It is the leaves of all parameters and of the result, except where a
-/// value travels in memory.
+/// The signature belongs to the compiled function. It has the leaves of all parameters and of the result, except where a
+/// value is passed in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FunctionType {
     /// The name under which it is looked up.
@@ -332,7 +331,7 @@ pub struct FunctionType {
 }
 
 impl FunctionType {
-    /// Whether callers of the one may call the other: the types of the values are the same, and how they travel.
+    /// Whether callers of one may call the other: the types of the values, and how they are passed, are equal.
     pub fn is_called_like(&self, other: &FunctionType) -> bool {
         self.signature == other.signature
             && self.result.is_like(&other.result)
@@ -340,7 +339,8 @@ impl FunctionType {
             && self.params.iter().zip(&other.params).all(|(a, b)| a.is_like(b))
     }
 
-    /// The facts that [`FunctionType::is_called_like`] compares, of a function that is not called like another one, for messages.
+    /// The facts that [`FunctionType::is_called_like`] compares, for messages about a function that is not called like
+    /// another one.
     pub fn describe_beside(&self, other: &FunctionType) -> String {
         let mut values =
             self.params.iter().chain([&self.result]).zip(other.params.iter().chain([&other.result]));
@@ -356,14 +356,14 @@ impl FunctionType {
         text
     }
 
-    /// The names of the types, and how values travel.
+    /// The names of the types, and how values are passed.
     pub fn describe(&self) -> String {
         let params: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
         let Signature { params: low, results } = &self.signature;
         format!("({})::{} by {low:?} to {results:?}", params.join(", "), self.result.name)
     }
 
-    /// A function all of whose values travel as their leaves, linked under the name that it is looked up by.
+    /// A function all of whose values are passed as their leaves, linked under the name that it is looked up by.
     pub fn of_leaves(name: impl Into<String>, params: Vec<ValueType>, result: ValueType) -> Self {
         let signature = Signature {
             params: params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(spare(&[7], 9), Some(7));
         // x0, x2 and x3, x4, x5, x6, then memory.
         assert_eq!(spare(&[1, 5], 7), Some(5));
-        // x6 and x7; memory, where no register is left.
+        // x6 and x7; memory, if no register is left.
         assert_eq!(spare(&[5], 7), None);
         assert_eq!(spare(&[6], 8), None);
         assert_eq!(spare(&[8, 9], 10), None);

@@ -9,8 +9,8 @@
 //! |---|---|
 //! | name | `native`, `generic`, or a processor or level of Cranelift |
 //! | `+feature`, `-feature` | with this feature and all that it needs; without it and all that need it |
-//! | `clone_all` | all functions are compiled for the target, not only those that gain |
-//! | `base(n)` | functions that are not compiled for the target are those of target *n*, which precedes it; 0 by default |
+//! | `clone_all` | all functions are compiled for the target, not only the ones that profit |
+//! | `base(n)` | functions that are not compiled for the target come from target *n*, which precedes it; 0 by default |
 //! | `opt_size`, `min_size` | read and without effect: no pass makes code smaller on request |
 //!
 //! Features have the names of Julia and LLVM. Features without instructions in generated code (`rdrnd`, `xsaveopt`, …) are accepted
@@ -18,7 +18,7 @@
 //!
 //! A resolved target is a list of Cranelift's features, which an image records and a loader compares.
 //!
-//! Not done: vector widths beyond 128 bits, so no target is refused for those of another image.
+//! Not done: vector widths beyond 128 bits, so no image is refused for its vector widths.
 
 use std::fmt;
 
@@ -26,11 +26,11 @@ use brolga_ir::Arch;
 
 use crate::isa::{IsaError, feature_settings, preset_features};
 
-/// Names that are no processor.
+/// Names that are not processors.
 const NATIVE: &str = "native";
 const GENERIC: &str = "generic";
 
-/// Each feature of x86-64 with what it needs, by Cranelift's names without `has_`.
+/// Each feature of x86-64 with its requirements, by Cranelift's names without `has_`.
 const NEEDS: &[(&str, &[&str])] = &[
     ("ssse3", &["sse3"]),
     ("sse41", &["ssse3"]),
@@ -149,24 +149,19 @@ pub enum TargetError {
     },
     /// There is no such processor.
     #[error("unknown cpu target `{name}`: `help` lists them")]
-    Processor {
-        /// The name.
-        name: String,
-    },
+    Processor { name: String },
     /// There is no such feature or option.
     #[error("unknown feature or option `{option}` of target `{name}`: `help` lists them")]
     Option {
         /// The target.
         name: String,
-        /// The option.
         option: String,
     },
-    /// A base is no number of a target in front.
+    /// A base is not the number of an earlier target.
     #[error("the base of target {index} (`{name}`) is no target in front of it: {base}")]
     Base {
         /// The number of the target.
         index: usize,
-        /// Its name.
         name: String,
         /// The given base.
         base: String,

@@ -8,8 +8,8 @@
 //!          +8   stack_limit  lowest stack pointer that a frame may have
 //!          +16  poll         not 0: this thread is requested at a safepoint
 //!          +24  lazy         the data of the stub that was called last (`lazy.rs`)
-//!          +32  inline_cache where dynamic calls go
-//!          +40  gc_stack     innermost GC frame; root placement has the words behind it from the heap
+//!          +32  inline_cache the cache of dynamic calls
+//!          +40  gc_stack     innermost GC frame; root placement has the words after it from the heap
 //!          +48  exit_fp      frame pointer of the compiled code that called out last
 //!          +56  exit_pc      the address that this call returns to
 //!          +64  entry        innermost entry record
@@ -21,7 +21,7 @@
 //!          +24  fp           frame pointer there
 //!
 //!   entry  +0   a handler record, whose fp is the trampoline's
-//!   record +32  exit_fp      what the thread's words said when the trampoline was called
+//!   record +32  exit_fp      the thread's words when the trampoline was called
 //!          +40  exit_pc
 //!          +48  previous     the entry record that was innermost before
 //! ```
@@ -42,7 +42,7 @@
 //! each call that may throw (`Handler::call_indirect`, `Handler::call`; every edge has its own pad), and unlinks the record on
 //! the normal exit (`Handler::unlink`). On the exceptional exit the record is already off the list.
 //!
-//! **Stack check.** `check_stack` stands at the start of every function that calls compiled code or routines of the run time.
+//! **Stack check.** `check_stack` is at the start of every function that calls compiled code or routines of the run time.
 //! It tests the stack pointer after the frame is made. Callees without a check (a leaf,
 //! a routine) use the reserve below the limit: one frame of `compile::MAX_FRAME_BYTES` and as much again for routines.
 //!
@@ -68,7 +68,7 @@ pub const THREAD_STACK_LIMIT: i32 = 8;
 /// Offset of the 32-bit poll word in the thread structure.
 pub const THREAD_POLL: i32 = 16;
 
-/// Offset of the word in which a stub says what it stands for.
+/// Offset of the word in which a stub identifies its function.
 pub const THREAD_LAZY: i32 = 24;
 /// Offset of the address of the global inline cache in the thread structure.
 pub const THREAD_INLINE_CACHE: i32 = 32;
@@ -126,7 +126,7 @@ pub const LINE_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const LINE_SHIFT: u32 = 50;
 /// The mask of the product: the offset of a line from the first one.
 pub const LINE_MASK: u64 = 0x3fc0;
-/// Bytes of the tag in front of an object.
+/// Bytes of the tag before an object.
 pub const TAG_BYTES: i32 = 8;
 /// Bits of a tag that are not the address of the type.
 pub const TAG_BITS: i64 = 15;
@@ -143,7 +143,7 @@ pub fn current_thread(b: &mut FunctionBuilder<'_>) -> Value {
     b.ins().get_pinned_reg(POINTER)
 }
 
-/// Branches to `overflow` when the frame of this function lies below the limit, and continues in a new block otherwise.
+/// Branches to `overflow` when the frame of this function is below the limit, and continues in a new block otherwise.
 /// `overflow` takes no arguments, throws `StackOverflowError`, and should be cold.
 pub fn check_stack(b: &mut FunctionBuilder<'_>, thread: Value, overflow: Block) {
     let sp = b.ins().get_stack_pointer(POINTER);
@@ -162,9 +162,9 @@ pub fn poll(b: &mut FunctionBuilder<'_>, thread: Value, slow: Block, go_on: Bloc
     b.ins().brif(wanted, slow, &[], go_on, &[]);
 }
 
-/// Notes where compiled code is left, in front of a call that does not do it itself. Calls of one function have different numbers.
-/// The call gets the tag that is returned, by which its return address is found. Code for object files, in which no label has an
-/// address before it is loaded, notes none.
+/// Records where compiled code is left, before a call that does not record it itself. Calls of one function have different
+/// numbers. The call gets the tag that is returned, by which its return address is found. Code for object files, in which no
+/// label has an address before it is loaded, notes none.
 pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &TargetIsa) -> DebugTag {
     let pc = if isa.is_for_objects() {
         b.ins().iconst(POINTER, 0)
@@ -185,7 +185,7 @@ pub fn note_exit(b: &mut FunctionBuilder<'_>, thread: Value, number: u32, isa: &
     DebugTag::User(number)
 }
 
-/// The number of exceptions that are being handled or thrown: what `pop_exception` goes back to. Only calls change it.
+/// The number of exceptions that are being handled or thrown: the depth that `pop_exception` restores. Only calls change it.
 pub fn exception_depth(b: &mut FunctionBuilder<'_>, thread: Value) -> Value {
     b.ins().load(POINTER, flags(), thread, THREAD_EXCEPTIONS)
 }
@@ -193,7 +193,7 @@ pub fn exception_depth(b: &mut FunctionBuilder<'_>, thread: Value) -> Value {
 /// The entry record of a trampoline, with a handler record in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The handler of all that the trampoline calls.
+    /// The handler for everything that the trampoline calls.
     pub handler: Handler,
 }
 
@@ -216,7 +216,7 @@ impl Entry {
     }
 
     /// Takes the entry record out of the list and restores the words of the exit. Removal of the handler record depends on
-    /// the way.
+    /// the exit.
     pub fn unlink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         let record = b.ins().stack_addr(POINTER, self.handler.slot, 0);
         for (word, kept) in KEPT {
@@ -230,7 +230,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Handler {
     slot: StackSlot,
-    /// Whether what does not depend on where the function is has been stored already.
+    /// Whether the invariant words have been stored already.
     is_filled: bool,
 }
 
@@ -247,8 +247,9 @@ impl Handler {
         Handler { slot, is_filled: false }
     }
 
-    /// Stores what linking would store each time, at a place that all linking comes behind. In a function the record that was innermost
-    /// before is always the same one: code that links another record removes it before the function continues.
+    /// Stores the words that linking would store each time, at a place that dominates all linking. In a function the
+    /// previous innermost record is always the same: code that links another record removes it before the function
+    /// continues.
     pub fn fill(&mut self, b: &mut FunctionBuilder<'_>, thread: Value) {
         self.store_common(b, thread);
         self.is_filled = true;
@@ -264,8 +265,9 @@ impl Handler {
         b.ins().store(flags(), fp, record, HANDLER_FP);
     }
 
-    /// Fills the record, but for the landing pad, and links it in front of the thread's list. A call behind this that may throw is
-    /// called by `call*`, which store the pad, or tells the function, which then continues at its handler itself.
+    /// Fills the record except for the landing pad, and links it at the head of the thread's list. A later call that may
+    /// throw goes through `call*`, which store the pad, or reports the exception to the function, which then continues at
+    /// its handler itself.
     pub fn link(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         if !self.is_filled {
             self.store_common(b, thread);
@@ -274,21 +276,21 @@ impl Handler {
         b.ins().store(flags(), record, thread, THREAD_HANDLER);
     }
 
-    /// Links the record once more, after an exception has taken it out.
+    /// Links the record again, after an exception has removed it.
     pub fn relink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         let record = b.ins().stack_addr(POINTER, self.slot, 0);
         b.ins().store(flags(), record, thread, THREAD_HANDLER);
     }
 
-    /// Takes the record out of the list, on a way that no exception took.
+    /// Removes the record from the list, on a path without an exception.
     pub fn unlink(&self, b: &mut FunctionBuilder<'_>, thread: Value) {
         let record = b.ins().stack_addr(POINTER, self.slot, 0);
         let previous = b.ins().load(POINTER, flags(), record, HANDLER_PREVIOUS);
         b.ins().store(flags(), previous, thread, THREAD_HANDLER);
     }
 
-    /// Calls a compiled function under this handler and ends the block. Results go to `normal`, whose parameters they
-    /// are; an exception arrives in `landing`, which takes none.
+    /// Calls a compiled function under this handler and ends the block. Results go to `normal`, as its parameters; an
+    /// exception arrives in `landing`, which takes none.
     pub fn call(
         &self,
         b: &mut FunctionBuilder<'_>,

@@ -4,8 +4,9 @@
 //!   Func::value_names ──► label n on each value of Cranelift's IR ──► ranges of code and places of label n ──► Variable, by name
 //! ```
 //!
-//! Optimised code shows a variable where the computation keeps a value of it; elsewhere it is optimised out. Code of the first tier, and that of `O0`,
-//! stores each variable in the frame at its assignment, so it is always shown, except for an assigned constant.
+//! Optimised code shows a variable where the computation keeps a value of it; elsewhere it is optimised out. Code of the
+//! first tier and of `O0` stores each variable in the frame at its assignment, so it is always shown, except for an assigned
+//! constant.
 //!
 //! Cost: nothing for a function without named values. One with named values is not compiled in a single pass, which does not record places.
 
@@ -86,7 +87,7 @@ pub(crate) fn kept(
     homes.iter().filter_map(variable).collect::<BTreeMap<&str, Variable>>().into_values().collect()
 }
 
-/// Adds a range, as far as it lies in none that is there.
+/// Adds the parts of a range that no existing range covers.
 fn add(places: &mut Places, start: u32, end: u32, place: VariablePlace) {
     let mut from = start;
     let known: Places = places.clone();

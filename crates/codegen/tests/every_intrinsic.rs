@@ -1,7 +1,7 @@
 //! Every scalar intrinsic at every width passes Cranelift's verifier and compiles on both tiers.
 //!
 //! The results of the code are checked where it can run (`tests/` of the root package); this checks only that the code generator
-//! has a translation for everything that low IR may say, and that Cranelift takes it.
+//! has a translation for everything that low IR may express, and that Cranelift takes it.
 
 use brolga_codegen::compile::{CompileOptions, Compiler};
 use brolga_codegen::isa::{IsaOptions, TargetIsa, Tier};

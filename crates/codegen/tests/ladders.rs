@@ -8,7 +8,7 @@ use brolga_ir::diag::SourceFile;
 use brolga_ir::{Context, text};
 use cranelift_codegen::ir::Function;
 
-/// A chain of comparisons of a value of a low type with these constants, the last of them behind an addition if `is_busy`.
+/// A chain of comparisons of a value of a low type with these constants, the last of them after an addition if `is_busy`.
 fn chain(ty: &str, cases: &[&str], is_busy: bool, weights: &str) -> String {
     let mut rows = format!("low function f(x::{ty}, z::i64)::i64\n");
     let mut row = 1;

@@ -46,7 +46,6 @@ pub struct JitOptions {
     pub limits: Limits,
     /// The code memory.
     pub memory: CodeMemoryOptions,
-    /// The linker.
     pub linker: LinkerKind,
 }
 
@@ -89,7 +88,7 @@ struct Shared {
     memory: CodeMemory,
     nearby: Nearby,
     evictor: Mutex<Option<Weak<dyn Evictor>>>,
-    /// Code that is about to be evictable, or free.
+    /// Code that will soon be evictable, or free.
     room: Room,
     entries: Entries,
     places: Arc<Places>,
@@ -98,7 +97,7 @@ struct Shared {
 }
 
 impl Jit {
-    /// An engine for programs of `runtime`, whose code calls these routines beside those of the run time.
+    /// An engine for programs of `runtime`, whose code calls these routines beside the run time's.
     pub(crate) fn with_routines(
         runtime: Arc<Runtime>,
         options: JitOptions,
@@ -159,7 +158,7 @@ impl Jit {
         self.memory_stats().in_use
     }
 
-    /// The state of the code memory, without what is retired.
+    /// The state of the code memory, without retired code.
     pub(crate) fn memory_stats(&self) -> CodeMemoryStats {
         let mut stats = self.shared.linker.stats();
         self.shared.nearby.add_to(&mut stats);
@@ -183,8 +182,8 @@ impl Jit {
         *current = Some(Arc::downgrade(evictor));
     }
 
-    /// The function and line of an address in compiled code. A return address is that of the instruction after the call: pass
-    /// the address before it.
+    /// The function and line of an address in compiled code. A return address is the address of the instruction after the
+    /// call: pass the address before it.
     pub fn symbolize(&self, address: usize) -> Option<Symbolized> {
         self.shared.map.symbolize(address)
     }
@@ -273,7 +272,7 @@ impl Jit {
         self.shared.room.reserve(new, attempt, evict, wait, || self.shared.linker.stats().freed)
     }
 
-    /// Requests the eviction of so many bytes of code. Code that no thread runs is free then.
+    /// Requests the eviction of `bytes` bytes of code. Code that no thread runs is free then.
     pub fn evict(&self, bytes: usize) -> Evicted {
         self.shared.room.evict(|| self.ask_evictor(bytes))
     }
@@ -293,7 +292,7 @@ impl Jit {
         self.shared.room.unmade()
     }
 
-    /// Code that is about to be free.
+    /// Code that will soon be free.
     pub(crate) fn moving(&self) -> Moving {
         self.shared.room.moving()
     }

@@ -18,7 +18,7 @@ pub(crate) struct Generators {
 }
 
 impl Generators {
-    /// None yet; those that are made refuse functions above the limits.
+    /// No generators yet; new ones refuse functions above the limits.
     pub(crate) fn new(limits: Limits) -> Self {
         Generators { limits, idle: Mutex::default() }
     }

@@ -33,7 +33,7 @@ use crate::tiering::profile::Cells;
 use crate::unit::types::Types;
 use crate::unit::{Contents, MethodKeeper, Unit};
 
-/// The routine that finds a C symbol when it is called, and the one for code that is given some.
+/// The routine that finds a C symbol when it is called, and the one for code with symbols of its own.
 const FOREIGN_SYMBOL: &str = "brolga_foreign_symbol";
 const GIVEN_SYMBOL: &str = "brolga_given_symbol";
 
@@ -45,11 +45,11 @@ pub(crate) struct Program<'a> {
     /// Whether its code handles objects.
     pub(crate) needs_heap: bool,
     pub(crate) globals: &'a Globals,
-    /// Where its dynamic calls look.
+    /// The table that its dynamic calls search.
     pub(crate) table: &'a MethodTable,
     /// C symbols that come before those that the runtime finds.
     pub(crate) foreign: Option<&'a BTreeMap<String, Foreign>>,
-    /// Whether calls look for C symbols that are not found.
+    /// Whether calls look up C symbols that are missing at link time.
     pub(crate) defers_foreign: bool,
     /// Where it finds other C symbols.
     pub(crate) outside: Outside,
@@ -65,7 +65,7 @@ pub(crate) struct Program<'a> {
 
 impl Jit {
     /// Loads a unit. `types` describes the functions that can be looked up in it; `visible` are the units whose functions
-    /// and data it may refer to. [`Jit::build`] is the safe way to the same.
+    /// and data it may refer to. [`Jit::build`] is the safe equivalent.
     ///
     /// # Safety
     ///
@@ -81,7 +81,7 @@ impl Jit {
         unsafe { self.load_program(unit, types.into_iter().map(Arc::new), visible, None, Vec::new()) }
     }
 
-    /// As [`Jit::load`], with what is known of the program that the code is made from.
+    /// As [`Jit::load`], with facts about the program of the code.
     ///
     /// # Safety
     ///
@@ -96,15 +96,15 @@ impl Jit {
     ) -> Result<Unit, LinkError> {
         let place = |resolver: &dyn Resolver| {
             let loaded = self.link_unit(unit, resolver, program.and_then(|program| program.new))?;
-            // SAFETY: by the contract; `Code` drops the maps in front of what they describe.
+            // SAFETY: by the contract; `Code` drops the maps before the code.
             let maps = unsafe { maps::put_in_force(self.runtime(), unit, &loaded) };
             Ok((loaded, maps))
         };
         self.load_placed(types, visible, program, loops, place)
     }
 
-    /// As [`Jit::load_program`], for code that `place` puts into memory. It gives the code and the maps of its frames, for the contracts of which
-    /// it answers.
+    /// As [`Jit::load_program`], for code that `place` puts into memory. It returns the code and the maps of its frames, and
+    /// is responsible for their contracts.
     pub(crate) fn load_placed(
         &self,
         types: impl Into<Types>,
@@ -125,7 +125,7 @@ impl Jit {
         let contents = Contents {
             placed,
             types: types.into(),
-            // The function behind a cell may be any.
+            // A cell may lead to any function.
             needs_heap: program.is_some_and(|program| program.needs_heap) || !indirect.is_empty(),
             cx: program.map(|program| program.cx.clone()),
             globals: program.map(|program| program.globals.clone()),
@@ -140,14 +140,14 @@ impl Jit {
     /// The function of a unit with this symbol, which is a boxed entry, as the run time calls it. It keeps the unit's code.
     pub(crate) fn boxed_code(&self, unit: &Unit, symbol: &str) -> Result<CodeEntry, LinkError> {
         let boxed = self.boxed_entry()?;
-        // SAFETY: the address is that of a trampoline of this type, by `codegen::entry`; the entry's owner keeps it.
+        // SAFETY: the address is a trampoline's of this type, by `codegen::entry`; the entry's owner keeps it.
         let call: EntryCaller =
             unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(boxed.address)) };
         let Some(address) = unit.loaded().function(symbol) else {
             let fault = "is a method's entry and not in the unit";
             return Err(LinkError::Malformed { name: symbol.to_owned(), fault });
         };
-        // A call in flight holds the owner, which may be all that is left of the engine when it returns.
+        // A call in flight holds the owner, which may be the last part of the engine when it returns.
         let keeper: MethodKeeper = (unit.code().clone(), boxed.unit.clone());
         let owner: CodeOwner = Arc::new(keeper);
         // SAFETY: the code at the address is a boxed entry, whose signature `Jit::link_boxed` compared, and the owner keeps it and all that it
@@ -161,7 +161,7 @@ struct Visible<'a> {
     runtime: &'a Arc<Runtime>,
     units: &'a [Unit],
     program: Option<Program<'a>>,
-    /// Where calls look that begin in the unit, which keeps it.
+    /// The table that calls in the unit search; the unit keeps it.
     table: &'a Arc<MethodTable>,
     /// The indirection cells that were found.
     indirect: RefCell<Vec<IndirectCell>>,
@@ -173,7 +173,7 @@ impl Visible<'_> {
         Ok(self.cell(name)?.word())
     }
 
-    /// The C entry of this name, if it is that of a function with a word, which the unit keeps.
+    /// The C entry of this name, if it belongs to a function with a word, which the unit keeps.
     fn c_entry(&self, name: &str) -> Option<Result<usize, String>> {
         let program = self.program?;
         let of = |callee: &&Symbol| matches!(callee, Symbol::IndirectCell(function) if callback_name(function) == name);
@@ -258,7 +258,7 @@ impl Resolver for Visible<'_> {
                 };
                 match found {
                     Ok(address) => Ok(outside(address)),
-                    // The code asks for it when it calls it.
+                    // The code looks it up when it calls it.
                     Err(_) if *weak && self.program.is_some_and(|program| program.defers_foreign) => {
                         Ok(outside(0))
                     }

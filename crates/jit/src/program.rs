@@ -50,7 +50,7 @@ const CONSTANT_ALIGN: u32 = 16;
 pub struct Source<'a> {
     /// The function, verified.
     pub func: &'a Func,
-    /// Its type at typed calls; `None` for a function that is only called by others. The symbol in it is not looked at:
+    /// Its type at typed calls; `None` for a function that is only called by others. Its symbol is ignored:
     /// the function's own name is the linked one.
     pub ty: Option<Arc<FunctionType>>,
 }
@@ -60,7 +60,7 @@ pub struct Source<'a> {
 pub struct Linkage<'a> {
     /// The units whose functions it may call.
     pub visible: &'a [Unit],
-    /// The program's global variables; variables of its own if there are none.
+    /// The program's global variables; by default variables of its own.
     pub globals: Option<&'a Globals>,
     /// The method table of dynamic calls that begin in the unit; by default the runtime's own. Nested calls use the
     /// same table in any unit.
@@ -70,7 +70,7 @@ pub struct Linkage<'a> {
     /// Whether a call of a missing C symbol looks it up again, and throws if it is still missing. Always so where
     /// [`foreign`](Linkage::foreign) is not given.
     pub defers_foreign: bool,
-    /// Where it finds other C symbols.
+    /// The source of other C symbols.
     pub outside: Outside,
     /// The source of the cells that its code names.
     pub indirect: Option<&'a dyn FindCell>,
@@ -92,10 +92,11 @@ pub struct Style<'a> {
     /// Which functions count their entries, in the counter of their own cell. They are called through it also where they could
     /// be called directly, so that callers reach their replacements.
     pub counted: &'a dyn Fn(&str) -> bool,
-    /// Functions that code without a type, such as boxed entries, reaches as those of other units, so that
+    /// Functions that code without a type, such as boxed entries, reaches like functions of other units, so that
     /// its calls reach their replacements.
     pub apart: &'a dyn Fn(&str) -> bool,
-    /// Whether functions that are called through words have C entries of their own; those of all others lie in the unit that takes the address.
+    /// Whether functions that are called through words have C entries of their own; the entries of all others are in the
+    /// unit that takes the address.
     pub has_c_entries: bool,
     /// Whether they profile branches and dynamic calls with sites, in the cells that they are linked to.
     pub is_profiled: bool,
@@ -140,10 +141,9 @@ pub enum BuildError {
         /// How many there are.
         given: usize,
     },
-    /// The recorded type of a function is not that of its code, or of a call of it: a fault of the recorder or the caller.
+    /// The recorded type of a function differs from its code's, or from a call's: a fault of the recorder or the caller.
     #[error("`{name}` is recorded as {recorded:?}, and its code has {actual:?}")]
     Signature {
-        /// The function.
         name: String,
         /// The signature of the recorded type.
         recorded: Signature,
@@ -222,11 +222,12 @@ impl Compiled {
         }
     }
 
-    /// The unit that [`Compiled::code`] was taken from, in a process that need not be the same. `types` are the functions that can be looked up. Machine code cannot be checked: the caller
-    /// vouches that a code generator of this version generated it.
+    /// The unit that [`Compiled::code`] was taken from, in a process that may be another one. `types` are the functions that
+    /// can be looked up. Machine code cannot be checked: the caller vouches that a code generator of this version generated
+    /// it.
     ///
     /// # Errors
-    /// The type of a function is not that of its code.
+    /// The type of a function differs from its code's.
     pub fn of_code(
         cx: &Arc<Context>,
         code: UnitCode,
@@ -328,7 +329,7 @@ impl Jit {
     }
 }
 
-/// Machine code of low functions for an instruction set that need not be an engine's, such as that of code for files.
+/// Machine code of low functions for an instruction set that may differ from an engine's, such as for code in files.
 pub fn compile_for<'a>(
     isa: &TargetIsa,
     limits: Limits,

@@ -1,4 +1,4 @@
-//! The routines that this crate adds to those of the run time, and engines with them.
+//! The routines that this crate adds to the run time's, and engines with them.
 //!
 //! | routine | file | called by |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `brolga_hot`, `brolga_loop` | `tiering/tiers.rs` | code of tier 1 |
 //! | routines that count types | `tiering/profile.rs` | code of tier 1 |
 //!
-//! They find cells by address. An [engine](Jit) is below cells, so it is given the table here.
+//! They find cells by address. An [engine](Jit) is below cells, so it receives the table here.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Clones of a [`Unit`] share the loaded code. Code keeps the symbols that it names. It lists the cells ([`Code::edges`]) and holds them, without access
-//! to their targets, so the files of `cell/` are built on this one and not the other way round.
+//! to their targets, so the files of `cell/` are built on this one, and not vice versa.
 
 mod retired;
 pub(crate) mod types;
@@ -62,7 +62,7 @@ pub(crate) struct Contents {
     pub(crate) table: Arc<MethodTable>,
     /// The cells that it calls through, by their identities.
     pub(crate) edges: Box<[usize]>,
-    /// Objects that have to stay beside it: those cells, and the continuations of its loops.
+    /// Objects that have to live as long: those cells, and the continuations of its loops.
     pub(crate) held: Box<dyn Any + Send + Sync>,
     /// The cells of a profile, which it names by address.
     pub(crate) cells: Option<Cells>,
@@ -103,12 +103,12 @@ impl Code {
         &self.edges
     }
 
-    /// The units that it keeps alone.
+    /// The units that only it keeps.
     fn let_go(&mut self) -> Vec<Arc<Code>> {
         std::mem::take(&mut self.visible)
     }
 
-    /// Whether one of the addresses, which are ascending, lies in it, or in code that it keeps.
+    /// Whether one of the addresses, which are ascending, is in it, or in code that it keeps.
     pub(crate) fn contains_any(code: &Arc<Code>, addresses: &[usize]) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![code.clone()];
@@ -117,7 +117,8 @@ impl Code {
                 continue;
             }
             let own = code.loaded.code().addresses();
-            // Frames return behind their calls, so perhaps to the end of their unit, and never to a unit's start.
+            // Frames return to the address after their calls, so perhaps to the end of their unit, but never to a unit's
+            // start.
             let first = addresses.partition_point(|&address| address <= own.start);
             if addresses.get(first).is_some_and(|&address| address <= own.end) {
                 return true;
@@ -161,7 +162,8 @@ impl Unit {
         WeakUnit { inner: Arc::downgrade(&self.inner) }
     }
 
-    /// Gives the unit methods, which are removed when its last handle is dropped. Once; later ones are refused, and removed at once.
+    /// Attaches methods to the unit, which are removed when its last handle is dropped. Once; later ones are refused, and
+    /// removed at once.
     pub fn keep_methods(&self, methods: Vec<Methods>) -> bool {
         self.inner.methods.set(methods).is_ok()
     }
@@ -178,7 +180,7 @@ impl Unit {
         Some(Arc::new(Entry { address, unit: self.loaded().clone() }))
     }
 
-    /// Makes the code keep the owners of addresses that it names, while a thread may run it. Once; any later call is refused.
+    /// Makes the code keep the owners of addresses that it names, while a thread may run it. Once; later calls are refused.
     pub fn keep(&self, kept: Arc<dyn Any + Send + Sync>) -> bool {
         self.inner.code.kept.set(kept).is_ok()
     }
@@ -217,7 +219,7 @@ impl Unit {
         self.inner.needs_heap
     }
 
-    /// Whether one of the addresses, which are ascending, lies in its code, or in code that it keeps.
+    /// Whether one of the addresses, which are ascending, is in its code, or in code that it keeps.
     pub(crate) fn contains_any(&self, addresses: &[usize]) -> bool {
         Code::contains_any(&self.inner.code, addresses)
     }

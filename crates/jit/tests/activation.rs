@@ -20,7 +20,7 @@ fn calls_within_an_activation_reach_what_is_behind_the_cell() {
     let [one, two] = activate(jit.runtime(), |activation| {
         let call = |arg: i64| {
             let mut result = 0;
-            // SAFETY: the function takes one integer and gives one; the activation is of its runtime.
+            // SAFETY: the function takes one integer and returns one; the activation is of its runtime.
             unsafe { raw.call(activation, (&raw const arg).cast(), &raw mut result) }.map(|()| result as i64)
         };
         let within = |arg| (step.call_within(activation, (arg,)), call(arg));
@@ -67,7 +67,7 @@ fn exceptions_leave_one_call_and_not_the_activation() {
             let thrown = throws.call_within(activation, (1,));
             let Err(CallError::Exception(thrown)) = thrown else { panic!("it throws: {thrown:?}") };
             let (arg, mut result) = (1u64, 0u64);
-            // SAFETY: the function takes one integer and gives one; the activation is of its runtime.
+            // SAFETY: the function takes one integer and returns one; the activation is of its runtime.
             let again = unsafe { raw.call(activation, &raw const arg, &raw mut result) };
             assert_eq!(again, Err(*thrown));
             assert!(matches!(throws.call((1,)), Err(CallError::Exception(_))), "an entry of its own nests");
@@ -92,7 +92,7 @@ fn activations_and_scopes_of_one_runtime_do_not_mix() {
         assert_eq!(step.call_within(activation, (1,)), Ok(2));
     })
     .unwrap();
-    // Another runtime's activation does not serve; the call enters one itself.
+    // Another runtime's activation is unsuitable; the call enters its own.
     let other = engine();
     assert_eq!(activate(other.runtime(), |activation| step.call_within(activation, (1,))), Ok(Ok(2)));
 }

@@ -139,7 +139,7 @@ fn code_that_no_cell_leads_to_is_freed_when_no_thread_runs_it() {
     let first = round();
     assert!((0..10).all(|_| round() == first));
 
-    // While a thread is inside, what it may run stays, unless it says that it does not.
+    // While a thread is inside, the code that it may run stays, unless it reports a safepoint.
     let program = Program::new(&jit, TIERS[0], RING);
     assert_eq!(program.call("even", 1), Ok(0));
     let inside = in_use();
@@ -186,7 +186,7 @@ fn a_call_goes_where_the_end_of_the_source_has_led_its_cell() {
 
     use brolga_jit::{CellOwner, Materialize, Target};
 
-    /// Gives one function, and puts another one into its place when it goes.
+    /// Makes one function, and replaces it by another one when dropped.
     struct Replaces {
         first: Mutex<Option<Target>>,
         second: Mutex<Option<Target>>,
@@ -216,7 +216,7 @@ fn a_call_goes_where_the_end_of_the_source_has_led_its_cell() {
         let owner = jit.cell(program.ty("step"), Arc::new(source)).unwrap();
         let cell = owner.cell();
         held.set(owner).unwrap();
-        // The older code may be gone when the call continues.
+        // The older code may have been freed when the call continues.
         assert_eq!(cell.func::<(i64,), i64>().unwrap().call((1,)), Ok(3));
     }
 }

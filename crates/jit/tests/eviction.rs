@@ -1,4 +1,5 @@
-//! Limited memory for code: a unit that does not fit is a typed error that changes nothing, or the least used units go.
+//! Limited memory for code: a unit that does not fit is a typed error that changes nothing, or the least recently used units
+//! are dropped.
 
 mod support;
 
@@ -15,7 +16,7 @@ fn limited() -> [Jit; 3] {
     engines_with(CodeMemoryOptions { limit: Some(LIMIT), ..CodeMemoryOptions::default() })
 }
 
-/// A unit whose function gives `value`, of several hundred bytes.
+/// A unit whose function returns `value`, of several hundred bytes.
 fn unit(jit: &Jit, value: i64) -> Result<Unit, LinkError> {
     let function = compile(jit, Tier::Baseline, "f", &ints(1, 1), |c| {
         let x = c.params()[0];
@@ -104,7 +105,7 @@ fn an_evictor_that_frees_nothing_leaves_the_error() {
     assert!(unit(&jit, 5).is_err());
 }
 
-/// Between a thread's attempt and its look at evictable code, another thread frees all units.
+/// Between a thread's attempt and its search for evictable code, another thread frees all units.
 #[test]
 fn room_freed_between_attempt_and_eviction_is_used() {
     struct Other(Mutex<Vec<Unit>>);

@@ -127,7 +127,7 @@ extern "C" fn back(n: i64) -> i64 {
 /// How many objects are alive after a collection.
 extern "C" fn collect() -> i64 {
     let runtime = runtime();
-    // The former content of the stack is gone.
+    // Overwrites the former content of the stack.
     std::hint::black_box(&mut [0x5555_5555_5555_5555_u64; 2048]);
     runtime.enter(|scope| scope.collect()).unwrap();
     runtime.heap().stats().live_objects as i64
@@ -171,7 +171,7 @@ fn build_in(
     built
 }
 
-/// The functions that the addresses seen last return to.
+/// The functions that the most recently seen addresses return to.
 fn seen(unit: &Unit) -> Vec<&str> {
     let name = |address: usize| {
         let mut functions = unit.loaded().functions();
@@ -188,13 +188,13 @@ fn frames_are_those_of_compiled_code_innermost_first() {
         let call = |name: &str, n| unit.untyped(name).unwrap().call(&[n]).unwrap()[0];
         assert_eq!(call("down", 3), 3);
         assert_eq!(seen(&unit), ["down"; 4]);
-        // Inside of the callback there are three frames of `down` and one of `cross`; behind it one is left.
+        // Inside of the callback there are three frames of `down` and one of `cross`; after it one is left.
         assert_eq!(call("cross", 2), 402);
         assert_eq!(seen(&unit), ["cross"]);
-        // The frames that the throw left are gone.
+        // The frames that the throw left are no longer found.
         assert_eq!(call("catch", 5), 1);
         assert_eq!(seen(&unit), ["down", "down", "catch"]);
-        // Outside there are none.
+        // Outside there are no frames.
         look();
         assert_eq!(seen(&unit), [""; 0]);
         UNIT.take();
@@ -232,7 +232,7 @@ fn linked_frames_that_a_throw_gave_up_are_off_the_list_in_mapped_code() {
     }
 }
 
-/// Gives the C call of `keep` a map of the words.
+/// Attaches a map of the words to the C call of `keep`.
 fn map(name: &str, func: &mut Func, offsets: &[u32]) {
     if name != "keep" {
         return;

@@ -14,7 +14,7 @@ use support::{TIERS, engine, int_function};
 
 const PROGRAM: &str = include_str!("handlers.jlir");
 
-/// The unit of the program, in which every function takes and gives 64-bit integers.
+/// The unit of the program, in which every function takes and returns 64-bit integers.
 fn build(jit: &Jit, tier: Tier) -> Unit {
     let cx = Context::new();
     let (unit, findings) = text::read(&SourceFile::new("handlers.jlir", PROGRAM).unwrap(), &cx);
@@ -55,7 +55,7 @@ fn exceptions_arrive_at_the_innermost_handler_and_the_next_one_out_of_it() {
             [Ok(0), Ok(11), Ok(12), Ok(13), Ok(14)]
         );
         assert_eq!(run("rethrow", 3), Err(K::BoundsError));
-        // The outer handler is in force again behind the inner region and inside the inner handler.
+        // The outer handler is in force again after the inner region and inside the inner handler.
         assert_eq!(run("again", 0), Ok(111));
         assert_eq!(run("again", 1), Ok(101));
         // No handler is left in the list.
@@ -97,7 +97,7 @@ fn values_live_in_the_handler_survive() {
             (0..4).map(|n| call(&unit, "progress", n)).collect::<Vec<_>>(),
             [Ok(0), Ok(1), Ok(2), Ok(30)]
         );
-        // Arguments on the stack belong to the callee, which never gave them back.
+        // Arguments on the stack belong to the callee, which never popped them.
         for _ in 0..3 {
             assert_eq!(call(&unit, "many", 7), Ok(7 * 66 + 7));
         }

@@ -88,7 +88,7 @@ low function deep(n::i64)::i64
 end
 ";
 
-/// An engine whose heap collects at each safepoint and overwrites what it frees.
+/// An engine whose heap collects at each safepoint and overwrites freed memory.
 fn stressed() -> Jit {
     let heap =
         HeapOptions { stress: Stress::EverySafepoint, poison: true, verify: true, ..HeapOptions::default() };
@@ -241,7 +241,8 @@ fn compiling_may_call_what_is_not_compiled() {
 
 #[test]
 fn a_thread_with_little_stack_has_it_compiled_elsewhere() {
-    // The C library may hand a thread the larger stack of one that has ended. Such threads wait here, so that it runs out of them.
+    // The C library may hand a thread the larger stack of one that has ended. Such threads wait here, so that no such stacks
+    // remain.
     const TRIES: usize = 100;
     let end = Arc::new(RwLock::new(()));
     let wait = end.write().unwrap();

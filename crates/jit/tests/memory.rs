@@ -1,5 +1,5 @@
-//! Memory of code is returned: many rounds of compile, call, drop leave the process as large as it was, with as many
-//! mappings; and a program that only grows has mappings for its chunks, not for its units. One test alone in its file,
+//! Memory of code is returned: after many repetitions of compile, call and drop the process is as large as before, with as
+//! many mappings; and a program that only grows has mappings for its chunks, not for its units. One test alone in its file,
 //! because it measures the whole process.
 
 mod support;
@@ -36,7 +36,7 @@ fn compile_call_drop_is_flat() {
             });
             let unit = load(&jit, vec![f], vec![int_function("f", 1)]);
             assert_eq!(unit.func::<(i64,), i64>("f").unwrap().call((1,)).unwrap(), value + 1);
-            // A few of different ages stay, so that freed bytes lie between used ones.
+            // A few of different ages stay, so that freed bytes are between used ones.
             if value % 64 == 0 {
                 kept.push(unit);
             }

@@ -147,7 +147,7 @@ fn collections_do_not_look_at_a_thread_while_it_runs_code_without_objects() {
     });
 }
 
-/// Compiled code takes for granted what a variable's type says.
+/// Compiled code relies on a variable's declared type.
 #[test]
 fn a_global_takes_values_of_its_type_only() {
     let (jit, other) = (stressed(), stressed());

@@ -14,7 +14,7 @@ use support::{TIERS, engine, int_function};
 
 const INT: Type = Type::low(LowType::I64);
 
-/// A function of one 64-bit integer whose one block ends in the operation that `body` gives, with its operands.
+/// A function of one 64-bit integer whose one block ends in the operation that `body` returns, with its operands.
 fn function(
     cx: &Context,
     name: &str,
@@ -151,7 +151,8 @@ fn code_that_counts_where_no_cell_is_is_refused() {
     assert_eq!(cells.branch(5), (1, 0));
 }
 
-/// A function that gives twice its argument through a slot of so many bytes; or the argument and what `name` gives for it, again and again.
+/// A function that returns twice its argument through a slot of this many bytes; or its argument plus the result of `name`
+/// for it, repeatedly.
 fn with_frame(cx: &Context, name: &str, bytes: u32, recursive: bool) -> Func {
     use brolga_ir::func::SlotData;
     use brolga_ir::op::{Access, Region};
@@ -171,7 +172,8 @@ fn with_frame(cx: &Context, name: &str, bytes: u32, recursive: bool) -> Func {
     })
 }
 
-/// A function in which one tier needs a frame of many megabytes and another one does not is compiled by both. Where the stack is too short it throws.
+/// A function in which one tier needs a frame of many megabytes and another one does not is compiled by both. If the stack
+/// is too small it throws.
 #[test]
 fn a_frame_larger_than_most_stacks_is_made() {
     const FRAME: u32 = 48 << 20;

@@ -1,4 +1,4 @@
-//! A call into compiled code preserves the host's callee-saved registers, whichever way it returns.
+//! A call into compiled code preserves the host's callee-saved registers, on both exits.
 //!
 //! A naked function fills every callee-saved register of the C convention with a pattern, calls through typed calls and
 //! compares. Compiled code has the thread in one of them and clobbers the others. And a safepoint without a request leaves
@@ -15,17 +15,17 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types};
 use support::{TIERS, compile, engine, int_function, ints, load};
 
-/// More than there are registers of either kind.
+/// More values than there are registers of either kind.
 const COUNT: i32 = 40;
 
 type TypedCall = extern "C" fn(&TypedFunc<(i64,), i64>, i64) -> i64;
 
-/// Calls `typed_call(function, argument)` with patterns in all callee-saved registers. The result is that of the typed call, or -99 when
-/// one of them has changed.
+/// Calls `typed_call(function, argument)` with patterns in all callee-saved registers. Returns the result of the typed call,
+/// or -99 if one of them has changed.
 ///
 /// # Safety
 ///
-/// The arguments are as their types say.
+/// The arguments are valid for their types.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn with_patterns(
@@ -76,12 +76,12 @@ unsafe extern "C" fn with_patterns(
     )
 }
 
-/// Calls `typed_call(function, argument)` with patterns in all callee-saved registers. The result is that of the typed call, or -99 when
-/// one of them has changed.
+/// Calls `typed_call(function, argument)` with patterns in all callee-saved registers. Returns the result of the typed call,
+/// or -99 if one of them has changed.
 ///
 /// # Safety
 ///
-/// The arguments are as their types say.
+/// The arguments are valid for their types.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C" fn with_patterns(
@@ -114,7 +114,7 @@ unsafe extern "C" fn with_patterns(
         "mov x27, #0x127",
         "mov x28, #0x128",
         "mov x29, #0x129",
-        // The low halves of v8 to v15 are callee-saved; they get other bits than the integers.
+        // The low halves of v8 to v15 are callee-saved; they have other bits than the integers.
         "mvn x10, x19",
         "fmov d8, x10",
         "mvn x10, x20",
@@ -208,8 +208,8 @@ extern "C" fn typed_call(function: &TypedFunc<(i64,), i64>, argument: i64) -> i6
 fn callee_saved_registers_survive_both_ways_out() {
     for tier in TIERS {
         let jit = engine();
-        // Reads more integers and floats than there are registers, which stay live over a call and behind it, and throws in
-        // between if asked. They begin at every byte, so that no two are one to the optimiser.
+        // Reads more integers and floats than there are registers, which are live across a call and after it, and throws in
+        // between if requested. They begin at every byte, so that the optimiser merges no two of them.
         let busy = compile(&jit, tier, "busy", &ints(1, 1), |c| {
             let argument = c.params()[0];
             let thread = brolga_codegen::thread::current_thread(&mut c.b);
@@ -218,7 +218,7 @@ fn callee_saved_registers_survive_both_ways_out() {
             };
             let (words, floats) = (all(types::I64), all(types::F64));
             let inner = c.call("maybe", &ints(1, 1), &[argument])[0];
-            // All of them count, twice, and the result does not depend on them.
+            // All of them are used, twice, and the result does not depend on them.
             let there = words.iter().copied().reduce(|a, b| c.b.ins().isub(a, b)).unwrap();
             let back = words.into_iter().rev().reduce(|a, b| c.b.ins().isub(a, b)).unwrap();
             let float_there = floats.iter().copied().reduce(|a, b| c.b.ins().fsub(a, b)).unwrap();
@@ -244,7 +244,7 @@ fn callee_saved_registers_survive_both_ways_out() {
         let unit = load(&jit, vec![busy, maybe], vec![int_function("busy", 1)]);
         let function = unit.func::<(i64,), i64>("busy").unwrap();
         for _ in 0..3 {
-            // SAFETY: the arguments are as their types say.
+            // SAFETY: the arguments are valid for their types.
             unsafe {
                 assert_eq!(with_patterns(typed_call, &function, 0), 77);
                 assert_eq!(with_patterns(typed_call, &function, 1), -1);
@@ -257,8 +257,8 @@ fn callee_saved_registers_survive_both_ways_out() {
 fn a_safepoint_keeps_integers_and_floats() {
     for tier in TIERS {
         let jit = engine();
-        // More values of either kind than there are registers are alive over the safepoint. They come out of memory, behind a
-        // fence: what can be computed again is computed where it is used.
+        // More values of either kind than there are registers are live across the safepoint. They are loaded from memory,
+        // after a fence: values that can be recomputed are computed at their uses.
         let busy = compile(&jit, tier, "busy", &ints(1, 1), |c| {
             let argument = c.params()[0];
             let bytes = 2 * 8 * COUNT as u32;

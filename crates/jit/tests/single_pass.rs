@@ -1,8 +1,9 @@
-//! Code of the single pass does the same as Cranelift's best code: on generated functions, and where the two call each other.
+//! Code of the single pass has the same results as Cranelift's best code: on generated functions, and where the two call
+//! each other.
 //!
 //! A generated function computes with integers of all widths and floats, reads and writes a stack slot, branches, runs loops whose
-//! parameters change places, and calls a function with more arguments than there are registers. All that it has computed goes into its
-//! result. Every seed is a fixed one.
+//! parameters change places, and calls a function with more arguments than there are registers. Its result depends on
+//! everything that it has computed. All seeds are fixed.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -65,7 +66,7 @@ impl Maker<'_, '_> {
         self.c.b.func.dfg.value_type(value)
     }
 
-    /// A value of that type: one that there is, or a constant.
+    /// A value of that type: an existing one, or a constant.
     fn value(&mut self, ty: Type) -> Value {
         let fitting: Vec<Value> = self.known.values.iter().copied().filter(|&v| self.ty(v) == ty).collect();
         if !fitting.is_empty() && self.rng.below(8) > 0 {
@@ -133,7 +134,7 @@ impl Maker<'_, '_> {
         self.keep(made);
     }
 
-    /// By what is neither zero nor minus one.
+    /// The divisor is neither zero nor minus one.
     fn divide(&mut self) {
         let ty = self.int();
         let (x, y) = (self.value(ty), self.value(ty));
@@ -224,7 +225,7 @@ impl Maker<'_, '_> {
         let made = match which {
             0 => self.c.b.ins().fcvt_to_sint_sat(to, x),
             1 => self.c.b.ins().fcvt_to_uint_sat(to, x),
-            // The bits of what is no number differ between ways of computing it.
+            // The bits of NaNs depend on how they are computed.
             _ => self.c.b.ins().fcmp(FloatCC::Ordered, x, x),
         };
         self.keep(made);
@@ -242,7 +243,7 @@ impl Maker<'_, '_> {
                 self.c.b.ins().store(flags, value, address, offset);
                 return;
             }
-            // Of a float any bits may be loaded, and some that are no number differ in what they become.
+            // Any bits may be loaded as a float, and some NaNs differ in their results.
             1 => self.c.b.ins().load(if ty.is_float() { types::I64 } else { ty }, flags, address, offset),
             _ => match ty {
                 types::I8 => self.c.b.ins().sload8(types::I32, flags, address, offset),
@@ -324,7 +325,7 @@ impl Maker<'_, '_> {
         self.known.values.extend(made);
     }
 
-    /// A branch whose sides pass values of all kinds on.
+    /// A branch whose sides pass values of all kinds to the join.
     fn diamond(&mut self, depth: usize) {
         let cond = self.condition();
         let (yes, no, join) = (self.c.b.create_block(), self.c.b.create_block(), self.c.b.create_block());
@@ -396,7 +397,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// All that is known, in one number; what is no number counts as such.
+    /// A digest of all values in one number; all NaNs count as equal.
     fn sum(&mut self) -> Value {
         let mut sum = self.c.int(17);
         for value in self.known.values.clone() {
@@ -438,7 +439,7 @@ fn generated(jit: &Jit, tier: Tier, seed: u64) -> CompiledFunction {
     })
 }
 
-/// Mixes all its arguments, each in its own way, and gives three results.
+/// Mixes all its arguments, each differently, and returns three results.
 fn wide(jit: &Jit, tier: Tier) -> CompiledFunction {
     compile(jit, tier, "wide", &wide_signature(), |c| {
         let (mut int, mut float) = (c.int(1), c.b.ins().f64const(1.0));
@@ -465,7 +466,7 @@ fn generated_functions_give_what_cranelifts_best_code_gives() {
     let jit = engine();
     for seed in 0..SEEDS {
         let mut given = Vec::new();
-        // The callee is of the other tier every second time.
+        // Every second time the callee is of the other tier.
         for (own, other) in [
             (Tier::Optimised, Tier::Optimised),
             (Tier::Baseline, if seed % 2 == 0 { Tier::Optimised } else { Tier::Baseline }),
@@ -484,7 +485,7 @@ fn generated_functions_give_what_cranelifts_best_code_gives() {
     }
 }
 
-/// Numbers at which floats and their conversions change what they do.
+/// Numbers at which the behaviour of floats and their conversions changes.
 const EDGES: [f64; 24] = [
     0.0,
     -0.0,
@@ -610,7 +611,7 @@ fn integers_become_the_nearest_float() {
 fn a_function_that_catches_keeps_the_registers_of_its_caller() {
     let jit = engine();
     let many = |c: &mut Clif<'_>, throws: bool| {
-        // So many words that stay over a call that the best code keeps some in registers that a callee restores.
+        // Enough words are live across a call that the best code keeps some in callee-saved registers.
         let argument = c.params()[0];
         let words: Vec<Value> = (1..20).map(|n| c.b.ins().imul_imm_s(argument, n)).collect();
         let callee = if throws { "throws" } else { "catches" };

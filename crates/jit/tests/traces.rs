@@ -53,7 +53,7 @@ fn a_trace_names_functions_and_lines_across_units() {
             let exception = thrown(&unit, "outer", 1);
             assert_eq!(shown(&exception), ["thrower at line 7", "middle at line 20", "outer at line 20"]);
             assert_eq!(shown(&thrown(&unit, "middle", 1)), ["thrower at line 7", "middle at line 20"]);
-            // Addresses can be looked up by themselves as long as the code is there.
+            // Addresses can be looked up separately while the code is loaded.
             let innermost = jit.symbolize(exception.trace()[0].address).unwrap();
             assert_eq!((innermost.function.as_str(), innermost.line), ("thrower", Some(7)));
         }

@@ -69,7 +69,7 @@ fn a_running_frame_calls_the_version_of_its_world_to_its_end() {
     }
 }
 
-/// A thread that stays inside knows the versions of its own world, and holds up no others.
+/// A thread that stays inside sees the versions of its own world, and does not delay others.
 #[test]
 fn versions_that_no_thread_sees_are_freed_while_one_stays_inside() {
     for tier in TIERS {

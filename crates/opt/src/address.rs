@@ -18,7 +18,7 @@ use brolga_ir::cursor::Cursor;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Op, Type, Types, Value};
 
-/// How many sums and products of an address are looked at: those of four array dimensions.
+/// The most sums and products of an address that are decomposed: enough for four array dimensions.
 pub(crate) const MAX_PARTS: usize = 32;
 
 /// An address as a sum.
@@ -34,7 +34,6 @@ pub(crate) struct Sum {
     pub(crate) factor: i64,
     /// A factor of the counter that does not change, with its own factor.
     pub(crate) by: Option<(Value, i64)>,
-    /// The constant.
     pub(crate) constant: i64,
     /// How many operations of the loop made it.
     pub(crate) operations: usize,
@@ -71,8 +70,8 @@ impl<'a> Addresses<'a> {
         sum.base.is_none_or(|base| func.ty(base) == Type::PTR).then_some(sum)
     }
 
-    /// The same, also with a tracked base or one behind `gc_loaded`. Such a sum must not be computed elsewhere: it would be a derived pointer that
-    /// nothing keeps alive.
+    /// Like [`Addresses::sum`], also for a tracked base or one under `gc_loaded`. Such a sum must not be computed elsewhere:
+    /// it would be a derived pointer that nothing keeps alive.
     pub(crate) fn sum_of_any(&self, func: &Func, address: Value) -> Option<Sum> {
         let mut sum = Sum::default();
         let mut parts = vec![(address, 1i64)];
@@ -144,7 +143,7 @@ impl<'a> Addresses<'a> {
         Some(())
     }
 
-    /// Adds a product with a value that does not change: of the counter plus a constant.
+    /// Adds the product of an invariant value and the counter plus a constant.
     fn product(&self, func: &Func, sum: &mut Sum, of: Value, by: Value, factor: i64) -> Option<()> {
         let (of, added) = match func.def_inst(of).map(|def| (func.op(def), func.args(def))) {
             Some((Op::Intrinsic(Intrinsic::AddInt), &[a, b])) if signed(func, b).is_some() => {
@@ -164,12 +163,12 @@ impl<'a> Addresses<'a> {
         (known == by).then_some(())
     }
 
-    /// Whether a value does not change in the loop and is defined in front of it.
+    /// Whether a value is invariant in the loop and defined before it.
     pub(crate) fn is_fixed(&self, func: &Func, value: Value) -> bool {
         is_invariant(func, self.loops, self.shape.l, value) && !self.undefined.has(func, value)
     }
 
-    /// Base plus terms, made in front of the loop.
+    /// Base plus terms, computed before the loop.
     pub(crate) fn fixed_part(&self, func: &mut Func, types: &Types, sum: &Sum) -> Option<Value> {
         let mut at = Cursor::new(func);
         at.before_terminator(self.shape.preheader);

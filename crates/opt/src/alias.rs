@@ -41,7 +41,7 @@ use cranelift_entity::{EntitySet, SecondaryMap};
 pub(crate) enum Alias {
     /// They have no byte in common.
     No,
-    /// Nothing is known, or they overlap in part.
+    /// Unknown, or a partial overlap.
     May,
     /// They touch the same bytes.
     Must,
@@ -68,9 +68,9 @@ pub(crate) struct Address {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Location {
     pub(crate) address: Address,
-    /// How many bytes; `None` if that is not known.
+    /// The number of bytes; `None` if unknown.
     pub(crate) size: Option<u64>,
-    /// The kinds of memory in which they may lie.
+    /// The kinds of memory that may hold them.
     pub(crate) regions: Regions,
 }
 
@@ -84,7 +84,7 @@ impl Location {
         root.into_iter().chain(self.address.index.map(|(value, _)| value))
     }
 
-    /// The same location in terms of the values that took the place of others.
+    /// The same location in terms of the values that replaced others.
     pub(crate) fn resolved(self, mut resolve: impl FnMut(Value) -> Value) -> Location {
         let Address { root, index, disp } = self.address;
         let root = match root {
@@ -106,20 +106,20 @@ pub(crate) struct Aliases {
     fresh: EntitySet<Value>,
     /// The addresses of the elements of new memory of the kind `Memory`.
     elements: EntitySet<Value>,
-    /// By such a `Memory`: the address of its elements, where it is loaded first.
+    /// By such a `Memory`: the address of its elements, at its first load.
     elements_of: SecondaryMap<Value, PackedOption<Value>>,
     left: EntitySet<Value>,
     left_slots: EntitySet<Slot>,
 }
 
-/// Where a `Memory` says where its elements are.
+/// The offset of the element address in a `Memory`.
 pub(crate) const MEMORY_ELEMENTS: i32 = 8;
 
-/// More steps than this are not taken to see through the arithmetic of one index.
+/// The most steps through the arithmetic of one index.
 const MAX_INDEX_STEPS: usize = 8;
 
 impl Aliases {
-    /// Looks at all reachable blocks.
+    /// Analyses all reachable blocks.
     pub(crate) fn of(func: &Func, types: &Types, rpo: &Rpo) -> Aliases {
         let mut all = Aliases {
             known: SecondaryMap::new(),
@@ -179,7 +179,7 @@ impl Aliases {
         }
     }
 
-    /// Of a load of where the elements of a new `Memory` are: the first such load as an address.
+    /// The address that a load of a new `Memory`'s element pointer yields: the first such load.
     fn elements_at(&mut self, func: &Func, load: Inst) -> Option<Address> {
         let (Op::Load(access), &[memory]) = (func.op(load), func.args(load)) else { return None };
         let made = func.def_inst(memory)?;
@@ -262,7 +262,7 @@ impl Aliases {
         }
     }
 
-    /// Whether the root is a slot of the function that other addresses lead to as well.
+    /// Whether the root is a slot of the function that other roots may address as well.
     pub(crate) fn may_be_slot(&self, func: &Func, root: Root) -> bool {
         match root {
             Root::Slot(_) => !self.stays(root),
@@ -349,7 +349,7 @@ impl Aliases {
     }
 }
 
-/// Whether the root is older than the call of the function, and so than its slots and what it makes.
+/// Whether the root is older than the call of the function, and so older than its slots and allocations.
 fn was_before(func: &Func, root: Root) -> bool {
     match root {
         Root::Value(value) => !matches!(func.value_def(value), ValueDef::Result(..)),
@@ -387,7 +387,7 @@ pub(crate) fn linear(func: &Func, value: Value) -> (Option<(Value, u64)>, u64) {
         }
         let Some(inst) = func.def_inst(at).filter(|_| func.ty(at) == Type::I64) else { break };
         let (Op::Intrinsic(op), &[x, y]) = (func.op(inst), func.args(inst)) else { break };
-        // The count of a shift may be wider than what is shifted.
+        // A shift count may be wider than the shifted value.
         let Some(c) = func.as_bits(y).and_then(|bits| u64::try_from(bits).ok()) else { break };
         match op {
             Intrinsic::AddInt => disp = disp.wrapping_add(factor.wrapping_mul(c)),
@@ -401,7 +401,7 @@ pub(crate) fn linear(func: &Func, value: Value) -> (Option<(Value, u64)>, u64) {
     (Some((at, factor)), disp)
 }
 
-/// Two pieces of one object, by where they start and how long they are.
+/// Two pieces of one object, by their starts and sizes.
 fn by_distance(a: u64, a_size: Option<u64>, b: u64, b_size: Option<u64>) -> Alias {
     let from_a_to_b = b.wrapping_sub(a);
     let from_b_to_a = a.wrapping_sub(b);

@@ -1,4 +1,4 @@
-//! Facts from type tests on the way to a statement about the types of its operands.
+//! Facts from dominating type tests about the types of a statement's operands.
 //!
 //! ```text
 //! 1: %2 = (%1 isa Node)           %1 is any object here
@@ -7,7 +7,7 @@
 //! 3: …                            %1 is not a Node
 //! ```
 //!
-//! The type of a row may be narrower than that of its operation: an *asserted type*. `lower` tests it unless it is proven, and
+//! The type of a row may be narrower than its operation's: an *asserted type*. `lower` tests it unless it is proven, and
 //! an unproven one may throw `TypeError`, which counts in a function's [summary](crate::summary). Both use this file, so they agree.
 //!
 //! | test, if it was true | fact about x |
@@ -32,32 +32,32 @@ use cranelift_entity::packed_option::PackedOption;
 
 use crate::rules::field_position;
 
-/// Tests that are looked at for one query.
+/// The most tests examined for one query.
 const MAX_TESTS: usize = 32;
 
-/// Blocks up the dominator tree that are looked at for one query.
+/// The most blocks up the dominator tree examined for one query.
 const MAX_BLOCKS: usize = 128;
 
-/// Copies and π that a value is followed through.
+/// The most copies and π through which a value is traced.
 const MAX_STEPS: usize = 16;
 
 /// The facts of the edge into a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct WayIn {
-    /// The nearest block above that has something to say.
+    /// The nearest block above with a condition.
     above: PackedOption<Block>,
-    /// The condition of the branch that alone leads here.
+    /// The condition of the branch whose edge is the only one into the block.
     condition: PackedOption<Value>,
     truth: bool,
 }
 
-/// The tests of a function, by the blocks that they lead to.
+/// The tests of a function, by the targets of their branches.
 pub(crate) struct Tests {
     ways: SecondaryMap<Block, WayIn>,
 }
 
 impl Tests {
-    /// Nothing is known of any way.
+    /// No facts about any edge.
     pub(crate) fn none() -> Tests {
         Tests { ways: SecondaryMap::new() }
     }
@@ -143,7 +143,7 @@ struct Fact<'a> {
 }
 
 impl Fact<'_> {
-    /// The part of a type that remains behind a condition; its parts go to `work`.
+    /// The part of a type that remains after a condition; its parts go to `work`.
     fn narrow(&self, ty: Type, condition: Value, truth: bool, work: &mut Vec<(Value, bool)>) -> Type {
         let func = self.func;
         let Some(def) = func.def_inst(condition) else { return ty };
@@ -218,8 +218,8 @@ impl Fact<'_> {
     }
 }
 
-/// Whether a row may assert a narrower type than its operation gives, as far as types and tests in front say. Calls by dispatch may throw
-/// anyway, and are not asked about.
+/// Whether a row may assert a type narrower than its operation's result, as far as types and earlier tests show. Dynamic
+/// calls may throw anyway and are not examined.
 pub(crate) fn may_fail(func: &Func, types: &Types, tests: &Tests, inst: Inst) -> bool {
     let Some(asserted) = func.result(inst).map(|result| func.ty(result)) else { return false };
     if matches!(asserted, Type::ANY | Type::BOTTOM) {
@@ -280,7 +280,7 @@ fn field_type(func: &Func, types: &Types, object: Type, field: Value) -> Type {
     if let Some(n) = field_position(func, types, object, field) {
         return types.field_type(object, n).unwrap_or(Type::ANY);
     }
-    // Fields of types with a layout of the run time are of concrete types, which the verifier knows by name.
+    // The fields of types that the run time lays out have concrete types, which the verifier looks up by name.
     let laid_out = types.array_parts(object).is_some()
         || types.memory_element(object).is_some()
         || types.memory_ref_element(object).is_some();

@@ -1,8 +1,8 @@
-//! Which bounds checks are made: the one answer that the passes and lowering use for a builtin that is called by name.
+//! Which bounds checks are made: the single decision that passes and lowering use for a builtin that is called by name.
 //!
 //! ```text
 //! memoryrefget(r, o, false)     checked program                       yes, unless the check cannot fail
-//!                               --check-bounds=auto                   no: an operand says so
+//!                               --check-bounds=auto                   no: an operand decides
 //! ```
 //!
 //! A checked program is one without doors ([`brolga_ir::doors`]). There an operand decides nothing, so no pass that makes an operand `false`, whether it is
@@ -14,13 +14,13 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 
-/// The numbers of the operands that say whether bounds are checked.
+/// The numbers of the operands that determine whether bounds are checked.
 pub(crate) fn flags(func: &Func, inst: Inst, op: Builtin) -> impl Iterator<Item = usize> {
     let args = func.args(inst);
     op.bounds_operands(args.len()).filter(|&n| func.ty(args[n]) == Type::BOOL)
 }
 
-/// The value of an operand that says whether bounds are checked, where it is known.
+/// The value of an operand that determines whether bounds are checked, if known.
 pub(crate) fn said(func: &Func, check_bounds: CheckBounds, operand: Value) -> Option<bool> {
     match (func.as_bits(operand), func.def_inst(operand).map(|def| func.op(def))) {
         (Some(bits), _) => Some(bits != 0),
@@ -87,7 +87,7 @@ fn is_reference_to_element(func: &Func, check_bounds: CheckBounds, reference: Va
     }
 }
 
-/// The number of elements behind a reference to the start of a memory whose length is a constant.
+/// The number of elements after a reference to the start of a memory whose length is a constant.
 fn memory_length(func: &Func, reference: Value) -> Option<u128> {
     let memory = match func.def_inst(reference).map(|def| (func.op(def), func.args(def))) {
         Some((Op::Builtin(Builtin::Memoryrefnew), &[memory])) => memory,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An inliner that works in this order copies bodies that are optimised already. Functions that call each other in a cycle
-//! form a component; inside one, the order is that of the module.
+//! form a component; inside one, functions keep the module's order.
 //!
 //! Tarjan's algorithm ("Depth-First Search and Linear Graph Algorithms", 1972) with an explicit stack. Cost: linear in the
 //! instructions of the module, and one method look-up for each distinct callee of a function.
@@ -39,7 +39,7 @@ pub(crate) fn own_id(module: &Module, func: &Func) -> Option<FuncId> {
 pub(crate) struct SelfCallees(EntitySet<Callee>);
 
 impl SelfCallees {
-    /// Looks at all callees of a function.
+    /// Finds the self-calls among a function's callees.
     pub(crate) fn of(module: &Module, func: &Func) -> SelfCallees {
         let own = own_id(module, func);
         let is_own = |data: &CalleeData| match data {
@@ -55,25 +55,26 @@ impl SelfCallees {
         SelfCallees(found)
     }
 
-    /// Whether there is none.
+    /// Whether there are no such callees.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an instruction calls the function that it stands in.
+    /// Whether an instruction calls the function that contains it.
     pub(crate) fn has(&self, func: &Func, inst: Inst) -> bool {
         matches!(func.op(inst), Op::Invoke(callee) if self.0.contains(callee))
     }
 }
 
-/// The high functions of a module in components: every function comes after what it calls, except for what calls it back.
+/// The high functions of a module in components: every function comes after its callees, except for callees that call it
+/// back.
 pub fn bottom_up(module: &Module) -> Vec<Vec<FuncId>> {
     let high = module.funcs().filter(|(_, func)| func.level == Level::High).map(|(id, _)| id);
     walk(high, &|id| callees(module, &module[id]))
 }
 
-/// All functions of a module in components, as [`bottom_up`] has the high ones, by what the caller says that each leads to. Numbers of other
-/// modules are left out.
+/// All functions of a module in components, as [`bottom_up`] has the high ones, given the callees of each by the caller. Ids
+/// from other modules are skipped.
 pub fn components(module: &Module, callees: &dyn Fn(FuncId) -> Vec<FuncId>) -> Vec<Vec<FuncId>> {
     let own = |id| callees(id).into_iter().filter(|&callee| module.func(callee).is_some()).collect();
     walk(module.funcs().map(|(id, _)| id), &own)
@@ -136,7 +137,7 @@ impl Walk {
         (id, callees(id))
     }
 
-    /// Makes a component of what was met since `id`, if nothing of it reaches further back.
+    /// Closes the component of `id`, if nothing met since then reaches an earlier function.
     fn close(&mut self, id: FuncId) {
         if self.low[id] != self.number[id] {
             return;

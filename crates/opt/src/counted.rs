@@ -28,10 +28,10 @@ use brolga_ir::analysis::{Cfg, DomTree, Loop, Loops};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 
-/// How many single predecessors are looked at for the test of the first iteration.
+/// The most single predecessors examined for the test of the first iteration.
 const MAX_GUARDS: usize = 4;
 
-/// The blocks of a loop with one way in and one way back.
+/// The blocks of a loop with one entering edge and one back edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) l: Loop,
@@ -140,8 +140,8 @@ pub(crate) enum Signed {
 }
 
 impl Relation {
-    /// The relation between `a` and `b` while `compare(a, b)` has the given value. "They are equal" is none that loops go
-    /// on by.
+    /// The relation between `a` and `b` while `compare(a, b)` has the given value. Equality is not a condition on which
+    /// loops continue.
     fn of(compare: Intrinsic, holds: bool) -> Option<Relation> {
         let relation = match compare {
             Intrinsic::SltInt => Relation::Less(Signed::Yes),
@@ -165,7 +165,7 @@ impl Relation {
         }
     }
 
-    /// The relation of `b` to `a` where this is that of `a` to `b`.
+    /// The relation of `b` to `a`, if this one relates `a` to `b`.
     pub(crate) fn swapped(self) -> Relation {
         match self {
             Relation::Less(s) => Relation::Greater(s),
@@ -184,7 +184,7 @@ impl Relation {
     }
 }
 
-/// Two values and the relation that holds between them when a branch goes one way.
+/// Two values and the relation that holds between them when a branch takes one of its edges.
 pub(crate) fn related(func: &Func, branch: Inst, taken: usize) -> Option<(Value, Relation, Value)> {
     let &[cond] = func.args(branch) else { return None };
     related_by(func, cond, taken == 0)
@@ -206,12 +206,12 @@ fn conjunction(func: &Func, cond: Value) -> Option<[Value; 2]> {
     }
 }
 
-/// Which value of a recurrence a test looks at.
+/// Which value of a recurrence is tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tested {
-    /// That of the iteration.
+    /// The value in this iteration.
     This,
-    /// That of the next iteration.
+    /// The value in the next iteration.
     Next,
 }
 
@@ -243,8 +243,8 @@ impl Test {
         Some(Test { branch, exit, counter: found, tested: which, relation, bound })
     }
 
-    /// The number of the iteration, from 1, in which the loop is left, if all is constant and the sequence does not wrap
-    /// before.
+    /// The number of the iteration, from 1, in which the loop is left, if everything is constant and the sequence does not
+    /// wrap before.
     fn iterations(&self, func: &Func) -> Option<u64> {
         let width = int_width(func, self.counter.value)?;
         let mask = (1i128 << width) - 1;
@@ -253,7 +253,7 @@ impl Test {
         let (start, bound, step) =
             (read(self.counter.start)?, read(self.bound)?, self.counter.const_step(func)?);
         let (lowest, highest) = if unsigned { (0, mask) } else { (-(mask >> 1) - 1, mask >> 1) };
-        // Everything counted upwards, and in distances from the first value that is tested.
+        // Everything is counted upwards, as distances from the first tested value.
         let down = step < 0;
         let step = step.abs();
         let first = if self.tested == Tested::Next { start + if down { -step } else { step } } else { start };
@@ -276,7 +276,7 @@ impl Test {
     }
 }
 
-/// The branch at the end of a block that leads out of the loop with one of its targets, that target, and the number of the other.
+/// The branch at the end of a block with one target outside the loop, that target, and the number of the other.
 pub(crate) fn way_out(func: &Func, loops: &Loops, l: Loop, block: Block) -> Option<(Inst, Block, usize)> {
     let branch = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
     match *func.inst_blocks(branch) {
@@ -300,12 +300,12 @@ impl Counted {
         Some(Counted { shape, test })
     }
 
-    /// How often the head is executed, if the test is the only way out.
+    /// How often the head is executed, if the test is the only exit.
     pub(crate) fn iterations(&self, func: &Func) -> Option<u64> {
         self.test.iterations(func)
     }
 
-    /// Whether the loop has fewer than so many iterations on average, by the branch weights of its test.
+    /// Whether the loop has fewer than `iterations` iterations on average, by the branch weights of its test.
     pub(crate) fn is_short(&self, func: &Func, iterations: usize) -> bool {
         let (Some(weights), &[yes, _]) =
             (func.branch_weights(self.test.branch), func.inst_blocks(self.test.branch))
@@ -313,12 +313,13 @@ impl Counted {
             return false;
         };
         let weights = if yes == self.test.exit { weights.swapped() } else { weights };
-        // Once more than it goes back.
+        // The head is executed once more than the back edge is taken.
         u64::from(weights.yes()) < u64::from(weights.no()) * (iterations as u64 - 1)
     }
 
     /// Whether the test would have let the first iteration pass: the relation of the test is known to hold between the counter's
-    /// start and the bound when the preheader is entered. Looks at no block of another loop: that may just be changing.
+    /// start and the bound when the preheader is entered. Reads no block of another loop, which may be changing at the
+    /// moment.
     pub(crate) fn is_guarded(&self, func: &Func, cfg: &Cfg, loops: &Loops) -> bool {
         let Test { counter, relation, bound, .. } = self.test;
         if let (Some(start), Some(bound)) = (signed(func, counter.start), signed(func, bound)) {
@@ -349,7 +350,7 @@ impl Counted {
         })
     }
 
-    /// Whether a branch on the way to the preheader says something.
+    /// Whether a branch that dominates the preheader establishes the fact.
     fn is_known_before(
         &self,
         func: &Func,

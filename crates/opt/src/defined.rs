@@ -73,7 +73,7 @@ fn is_undefined(func: &Func, value: Value) -> bool {
     matches!(func.as_const(value), Some(Const::Undef(_)))
 }
 
-/// Whether a φ lacks an edge, a φᶜ may, or something is undefined from the beginning.
+/// Whether a φ lacks an edge, a φᶜ may lack one, or there is an undefined constant.
 fn may_have_some(func: &Func, cfg: &Cfg) -> bool {
     func.blocks().any(|block| {
         func.block_insts(block).any(|inst| {
@@ -87,7 +87,7 @@ fn may_have_some(func: &Func, cfg: &Cfg) -> bool {
     })
 }
 
-/// Whether there are predecessors beside those that a φ has edges from.
+/// Whether there are predecessors from which a φ has no edge.
 fn has_others<'a>(mut preds: impl Iterator<Item = &'a Block>, edges: &[Block]) -> bool {
     // A few comparisons cost less than a set.
     const FEW: usize = 16;
@@ -98,7 +98,7 @@ fn has_others<'a>(mut preds: impl Iterator<Item = &'a Block>, edges: &[Block]) -
     preds.any(|pred| !edges.contains(pred))
 }
 
-/// The results that may be undefined; nothing if there are none and no operand is.
+/// The results that may be undefined; `None` if there are none and no operand is undefined.
 fn find(func: &Func, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Option<FxHashSet<Value>> {
     let mut found = FxHashSet::default();
     let mut has_constants = false;
@@ -114,7 +114,7 @@ fn find(func: &Func, cfg: &Cfg, rpo: &Rpo, tree: &DomTree) -> Option<FxHashSet<V
                         has_others(reachable, func.inst_blocks(inst))
                     }
                     Op::PhiC => {
-                        // A handler is entered from where its `enter` stands and from nowhere else.
+                        // The only predecessor of a handler is the block of its `enter`.
                         let region = cfg.preds(block).first().copied();
                         let stored_before = |&arg: &Value| {
                             let at = func.def_inst(arg).and_then(|upsilon| func.inst_block(upsilon));
@@ -170,7 +170,7 @@ impl Flags<'_> {
         self.func.bits(&self.cx.types, Type::BOOL, u128::from(is_defined))
     }
 
-    /// The flag of a value; that of an instruction has its operands later.
+    /// The flag of a value; an instruction's flag receives its operands later.
     fn of(&mut self, value: Value) -> Value {
         if is_undefined(self.func, value) {
             return self.truth(false);
@@ -191,7 +191,7 @@ impl Flags<'_> {
         flag
     }
 
-    /// Gives flags their operands, which may need flags in turn.
+    /// Adds the operands of flags, which may need flags in turn.
     fn complete(&mut self) {
         while let Some((value, made)) = self.work.pop() {
             let Some(inst) = self.func.def_inst(value) else { continue };
@@ -228,7 +228,7 @@ impl Flags<'_> {
         }
     }
 
-    /// The flag that is stored beside a ϒ, which may store what is surely defined.
+    /// The flag stored with a ϒ; the ϒ's value may always be defined.
     fn of_upsilon(&mut self, value: Value) -> Value {
         if self.found.contains(&value) {
             return self.of(value);

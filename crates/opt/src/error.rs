@@ -71,7 +71,7 @@ pub enum OptError {
         /// The limit.
         limit: usize,
     },
-    /// The time for it is over.
+    /// The time limit was reached.
     #[error("the compilation was ended: its time is over")]
     Stopped,
     /// The function does not verify. Before the first pass that is the caller's mistake, after one it is our bug.
@@ -88,7 +88,7 @@ pub enum OptError {
         /// The function that has them.
         func: Box<Func>,
     },
-    /// Our bug: a pass panicked, or broke what it promises.
+    /// Our bug: a pass panicked, or violated its declaration.
     #[error("{note} crashed: {message}")]
     Crash {
         /// Where.

@@ -10,14 +10,14 @@
 //! results may be their arguments until nothing changes; they only grow, so this ends. Any use of a value that is not in the list of
 //! `Flow::visit` captures its sources, which is always right.
 //!
-//! A field of a mutable struct is not part of its origin: reading it gives a stored value, and a store captures its value. An
-//! exception captures nothing, because it is gone if the function returns, and functions with their own handlers are
-//! not analysed.
+//! A field of a mutable struct is not part of its origin: a read yields a stored value, and a store captures its value. An
+//! exception captures nothing, because it no longer exists if the function returns, and functions with their own handlers
+//! are not analysed.
 //!
 //! Invariant: the origin of a value is complete after the last iteration; an instruction is queried only then.
 //!
-//! Cost: a few visits to each instruction, `MAX_ITERATIONS` at most; `None` beyond. Not done: which of two objects a store goes to when one of
-//! them is captured later; the objects that arguments hold.
+//! Cost: a few visits to each instruction, `MAX_ITERATIONS` at most; `None` beyond. Not done: telling which of two objects a
+//! store writes when one of them is captured later; the objects that arguments hold.
 
 use crate::rules::field_position;
 use brolga_ir::analysis::Rpo;
@@ -29,13 +29,13 @@ use brolga_ir::{Callee, Func, Inst, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
 
-/// Origins go around a loop once for each φ that they pass from behind.
+/// Origins propagate around a loop once for each φ that receives them over a back edge.
 const MAX_ITERATIONS: usize = 8;
 
-/// The element of an origin for everything that is no source.
+/// The element of an origin for everything that is not a source.
 const OTHER: u64 = 1 << 63;
 
-/// Sources beyond this are everything else.
+/// Sources beyond this number count as [`OTHER`].
 const MAX_SOURCES: usize = 63;
 
 pub(crate) struct Flow<'a> {
@@ -55,7 +55,7 @@ pub(crate) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// Looks at a function without handlers.
+    /// Analyses a function without handlers.
     pub(crate) fn compute(
         func: &'a Func,
         types: &'a Types,
@@ -77,7 +77,7 @@ impl<'a> Flow<'a> {
         for &param in func.params() {
             flow.origins[param] = OTHER;
             if sources < MAX_SOURCES {
-                // A number is no object: it cannot be held. An address may become a reference again.
+                // A number is not an object: it cannot be held. An address may become a reference again.
                 let ty = func.ty(param);
                 if types.primitive(ty).is_none() || types.pointee(ty).is_some() {
                     flow.origins[param] = 1 << sources;
@@ -151,7 +151,7 @@ impl<'a> Flow<'a> {
                 let all = args.iter().skip(1).fold(0, |all, &v| all | self.origin(v));
                 self.spread(inst, all);
             }
-            // A reference into memory is as good as the memory.
+            // A reference into memory counts as the memory.
             Op::Builtin(Builtin::Typeassert | Builtin::Memoryrefnew) => self.spread(inst, first),
             Op::Builtin(Builtin::Getfield) => {
                 let inside = args.first().is_none_or(|&v| !is_struct(self.types, func.ty(v)));
@@ -160,7 +160,7 @@ impl<'a> Flow<'a> {
                 self.spread(inst, if inside || !known { first | OTHER } else { OTHER });
             }
             Op::Builtin(Builtin::Setfield | Builtin::Memoryrefset) => {
-                // The value is the third operand of the one and the second of the other; the name of a field is no object.
+                // The value is the third operand of one and the second of the other; a field name is not an object.
                 let rest = args.iter().skip(1).fold(0, |all, &v| all | self.origin(v));
                 self.capture(rest);
                 self.spread(inst, rest | OTHER);
@@ -177,7 +177,7 @@ impl<'a> Flow<'a> {
             )
             | Op::GcPreserveBegin
             | Op::GcPreserveEnd => self.spread(inst, OTHER),
-            // An address is as good as what it is of, until it becomes a number.
+            // An address counts as the object it points into, until it becomes a number.
             Op::Intrinsic(op) => match op.shape() {
                 Shape::PtrOffset => self.spread(inst, first),
                 Shape::Convert(Convert::Bits) if self.gives_address(inst) => self.spread(inst, first),
@@ -220,7 +220,7 @@ impl<'a> Flow<'a> {
         self.func.result(inst).is_some_and(|v| self.types.pointee(self.func.ty(v)).is_some())
     }
 
-    /// Whether an object got no number, because there are too many.
+    /// Whether an object has no number, because there are too many.
     fn is_beyond(&self, inst: Inst) -> bool {
         self.func.result(inst).is_some_and(|v| self.origins[v] & self.own == 0)
     }
@@ -305,12 +305,13 @@ fn makes_object(func: &Func, types: &Types, inst: Inst) -> bool {
     }
 }
 
-/// Whether all objects of a type are structs that hold what is stored to their fields, and nothing else.
+/// Whether all objects of a type are structs that hold only the values stored to their fields.
 fn is_struct(types: &Types, ty: Type) -> bool {
     types.is_concrete(ty) && matches!(types.nominal_kind(ty), Some(DeclKind::Struct { mutable: true, .. }))
 }
 
-/// Whether what is read belongs to the object that the first operand is (or points into), and not to what that refers to.
+/// Whether a read accesses the first operand's object itself (or the one it points into), and not an object that it refers
+/// to.
 fn is_object(types: &Types, func: &Func, args: &[Value]) -> bool {
     let ty = args.first().map_or(Type::ANY, |&v| func.ty(v));
     is_struct(types, ty) || types.memory_ref_element(ty).is_some()

@@ -68,7 +68,7 @@ impl Exprs {
     }
 }
 
-/// Whether the first two operands may stand in either order.
+/// Whether the first two operands may be exchanged.
 fn commutes(op: Op) -> bool {
     match op {
         Op::Intrinsic(op) => op.is_commutative(),
@@ -77,7 +77,7 @@ fn commutes(op: Op) -> bool {
     }
 }
 
-/// The operands in an order that does not depend on how they stand.
+/// The operands in a canonical order.
 fn key(func: &Func, inst: Inst) -> (Option<(Value, Value)>, &[Value]) {
     match func.args(inst) {
         &[x, y, ref rest @ ..] if commutes(func.op(inst)) => (Some((x.min(y), x.max(y))), rest),

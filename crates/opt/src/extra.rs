@@ -5,10 +5,13 @@
 //!   steps that run:       … cse, count-loads, late inst-simplify, late dce
 //! ```
 //!
-//! Labels of [`stage`] say the place: each names a step that runs before the pass, or after it. At a level of optimisation without this step the condition does not count. The pass runs as early as its
-//! conditions allow: after the last step that it follows; if it follows none, before the first step that follows it; without conditions, at the end. Passes with one place run in the order of the list.
+//! Labels of [`stage`] determine the place: each names a step that runs before the pass, or after it. At a level of
+//! optimisation without this step the condition does not count. The pass runs as early as its conditions allow: after the
+//! last step that it follows; if it follows none, before the first step that follows it; without conditions, at the end.
+//! Passes with one place run in the order of the list.
 //!
-//! **Trust.** What the pass leaves is verified, whether it says that it changed something or not. A function that breaks a rule or has another signature is an error which names the pass. All facts are computed again.
+//! **Trust.** What the pass leaves is verified, whether or not it reports a change. A function that breaks a rule or has
+//! another signature is an error which names the pass. All facts are computed again.
 
 use std::any::Any;
 use std::sync::Arc;

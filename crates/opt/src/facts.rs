@@ -90,7 +90,7 @@ impl Facts {
         self.uses.as_ref().expect(UNDECLARED)
     }
 
-    /// Computes what is missing of `needs`.
+    /// Computes the missing facts of `needs`.
     pub(crate) fn provide(&mut self, needs: &[Fact], func: &Func) {
         for &fact in needs {
             match fact {
@@ -140,7 +140,7 @@ impl Facts {
         self.domtree.as_ref().expect("just computed")
     }
 
-    /// Drops what no longer holds.
+    /// Drops the facts that no longer hold.
     pub(crate) fn drop_broken(&mut self, breaks: &[Fact]) {
         for fact in breaks.iter().flat_map(|fact| fact.dependents()) {
             match fact {

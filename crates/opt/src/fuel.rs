@@ -1,4 +1,4 @@
-//! The counter behind `--opt-limit=N`.
+//! The counter that implements `--opt-limit=N`.
 //!
 //! Every rewrite of every pass calls [`Fuel::spend`] first and is skipped when that is false. All passes share one
 //! counter, so the first N rewrites of a run are the same in every run: halving N finds the rewrite that breaks a
@@ -7,7 +7,7 @@
 //! One unit pays for the smallest change after which the function is still correct: one algebraic rule, one inlined
 //! call, but also all unreachable blocks together, because some of them alone would leave jumps without targets.
 
-/// How many rewrites are allowed, and how many happened.
+/// The number of allowed rewrites, and of rewrites so far.
 #[derive(Clone, Debug, Default)]
 pub struct Fuel {
     limit: Option<u64>,

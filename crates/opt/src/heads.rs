@@ -1,4 +1,4 @@
-//! The head of a block: its φ and φᶜ, and the copies that may stand between them.
+//! The head of a block: its φ and φᶜ, and the copies between them.
 //!
 //! A pass that reduces a φ to one value may turn it into a copy in place. All φ of a head change together when the block is
 //! entered, before the copies between them are computed.
@@ -34,8 +34,8 @@ pub(crate) fn leave_head(func: &mut Func, phi: Inst) -> bool {
     true
 }
 
-/// After the ends of blocks have moved: lets every φ that names a block of `ends` name the block that now ends as that did.
-/// One sweep over the heads of all blocks.
+/// After the ends of blocks have moved: renames every φ edge from a block of `ends` to the block that now has its
+/// terminator. One sweep over the heads of all blocks.
 pub(crate) fn rename_phi_blocks(func: &mut Func, ends: &SecondaryMap<Block, PackedOption<Block>>) {
     let mut at = func.entry();
     while let Some(block) = at {
@@ -49,7 +49,7 @@ pub(crate) fn rename_phi_blocks(func: &mut Func, ends: &SecondaryMap<Block, Pack
     }
 }
 
-/// Whether two φ of a block get the same values, or some φ gets nothing but loads.
+/// Whether two φ of a block have the same operands, or the operands of some φ are all loads.
 pub(crate) fn may_be_merged(func: &Func) -> bool {
     let loaded = |&v: &Value| func.def_inst(v).is_some_and(|def| matches!(func.op(def), Op::Load(_)));
     func.blocks().any(|block| {

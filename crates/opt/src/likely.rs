@@ -76,7 +76,7 @@ impl ColdBlocks {
     }
 }
 
-/// Whether a branch goes this way rarely.
+/// Whether a branch rarely takes this edge.
 fn is_rare(func: &Func, from: Block, to: Block) -> bool {
     let Some(branch) = func.terminator(from) else { return false };
     match (func.branch_weights(branch), func.inst_blocks(branch)) {

@@ -82,7 +82,7 @@ impl Escapes {
         Escapes(found)
     }
 
-    /// Whether there is none.
+    /// Whether no value escapes.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -101,12 +101,13 @@ impl Escapes {
 pub(crate) enum Polls {
     /// None.
     Copied,
-    /// Safepoints: something else answers stop requests often enough.
+    /// Safepoints: stop requests are polled often enough elsewhere.
     Left,
 }
 
-/// Copies the blocks of a loop, its head first, and puts the copies behind `after`. Jumps between them lead to the copies, all others where they led, with
-/// new edges for the φ there. A φ that has an entry in `values` is replaced by that value: these are not copied.
+/// Copies the blocks of a loop, its head first, and puts the copies after `after`. Jumps between them lead to the copies,
+/// all others keep their targets, with new edges for the φ there. A φ that has an entry in `values` is replaced by that
+/// value: these are not copied.
 pub(crate) fn copy_blocks(
     func: &mut Func,
     blocks: &[Block],
@@ -152,7 +153,8 @@ pub(crate) fn copy_blocks(
         for arg in func.args_mut(inst) {
             *arg = copied.value(*arg);
         }
-        // Into other blocks than the head only unreachable ones lead from outside, and they lead to no copy.
+        // Blocks other than the head have predecessors outside the loop only if those are unreachable, and none of those
+        // leads to a copy.
         if func.op(inst) == Op::Phi && func.inst_block(inst) != head {
             func.retain_phi_edges(inst, |from, _| inside.contains(&from));
         }
@@ -173,7 +175,7 @@ pub(crate) fn copy_blocks(
     copied
 }
 
-/// The edges that a φ gets from a block are those that it got from another.
+/// Replaces a block by another in the φ edges of a block.
 pub(crate) fn rename_pred(func: &mut Func, block: Block, from: Block, to: Block) {
     for phi in head_phis(func, block).collect::<Vec<_>>() {
         for pred in func.inst_blocks_mut(phi).iter_mut().filter(|p| **p == from) {
@@ -182,7 +184,7 @@ pub(crate) fn rename_pred(func: &mut Func, block: Block, from: Block, to: Block)
     }
 }
 
-/// Removes the edges from a block that no longer leads here.
+/// Removes the φ edges from a block that is no longer a predecessor.
 pub(crate) fn drop_pred(func: &mut Func, block: Block, pred: Block) {
     for phi in head_phis(func, block).collect::<Vec<_>>() {
         func.retain_phi_edges(phi, |from, _| from != pred);
@@ -202,7 +204,7 @@ pub(crate) fn make_jump(func: &mut Func, end: Inst, target: Block) {
     func.set_inst_blocks(end, &[target]);
 }
 
-/// A new block behind `after` that jumps to `target`, with the place of what it leads to.
+/// A new block after `after` that jumps to `target`, with the target's source location.
 pub(crate) fn jump_block(func: &mut Func, after: Block, target: Block) -> Block {
     let block = func.make_block();
     func.insert_block_after(block, after);
@@ -214,7 +216,7 @@ pub(crate) fn jump_block(func: &mut Func, after: Block, target: Block) -> Block 
     block
 }
 
-/// Gives the edge from the end of `from` to `to` a block of its own.
+/// Splits the edge from `from` to `to` with a new block.
 pub(crate) fn split_edge(func: &mut Func, from: Block, to: Block) -> Block {
     let between = jump_block(func, from, to);
     if let Some(end) = func.terminator(from) {
@@ -224,7 +226,7 @@ pub(crate) fn split_edge(func: &mut Func, from: Block, to: Block) -> Block {
     between
 }
 
-/// Inserts an integer operation in front of the end of a block.
+/// Inserts an integer operation before the terminator of a block.
 pub(crate) fn ins(func: &mut Func, block: Block, op: Intrinsic, args: &[Value], ty: Type) -> Value {
     Cursor::new(func).before_terminator(block).ins_value(Op::Intrinsic(op), args, ty)
 }
@@ -240,8 +242,8 @@ pub(crate) fn smaller(func: &mut Func, block: Block, a: Value, b: Value) -> Valu
 }
 
 /// The step of a loop that can be split: it counts upwards in 64 bits, and its test is signed or for equality, or unsigned where it starts with a
-/// natural number. Then the counter is below a bound that is natural in either way; a bound that is negative as a signed integer is before all
-/// iterations, until the counter is negative as well.
+/// natural number. Then signed and unsigned comparisons with a natural bound agree; a bound that is negative as a signed
+/// integer precedes all iterations, until the counter is negative as well.
 pub(crate) fn splittable_step(func: &Func, counted: &Counted) -> Option<i128> {
     let step = counted.test.counter.const_step(func).filter(|&s| s > 0)?;
     let test = &counted.test;
@@ -275,7 +277,7 @@ pub(crate) fn end_in_range(func: &mut Func, types: &Types, counted: &Counted) ->
     }
 }
 
-/// The first value of the counter, as a signed integer, that is behind all iterations which the test lets pass; made at the end of the
+/// The first value of the counter, as a signed integer, past all iterations that pass the test; computed at the end of the
 /// preheader. If there is no such integer it is the least one, so that no iteration is before it.
 pub(crate) fn end_of(func: &mut Func, types: &Types, counted: &Counted) -> Value {
     let test = counted.test;
@@ -309,8 +311,9 @@ pub(crate) struct Split {
     pub(crate) iterations: Vec<Copied>,
 }
 
-/// Copies a loop `count` times behind a copy of it, so that each continues with the values that the one before it ended with.
-/// The latches still end as the loop's latch does. None uses a value of the loop itself, so that `ssa_repair` can tell them apart.
+/// Copies a loop `count` times after a copy of it, so that each continues with the values that the one before it ended with.
+/// The latches still end as the loop's latch does. None uses a value of the loop itself, so that `ssa_repair` can
+/// distinguish them.
 pub(crate) fn chain(
     func: &mut Func,
     blocks: &[Block],
@@ -346,7 +349,7 @@ pub(crate) fn carried(
     values
 }
 
-/// Leads from the end of each iteration but the last to the next one.
+/// Connects the end of each iteration but the last to the next one.
 pub(crate) fn join_iterations(func: &mut Func, shape: &Shape, iterations: &[Copied]) {
     for pair in iterations.windows(2) {
         if let Some(end) = func.terminator(pair[0].block(shape.latch)) {
@@ -375,7 +378,7 @@ pub(crate) fn split_at(
     let (header, end) = (iterations[0].block(shape.header), &iterations[iterations.len() - 1]);
     let latch = end.block(shape.latch);
 
-    // The way in.
+    // The entry.
     let main_pre = jump_block(func, shape.preheader, header);
     let rest = jump_block(func, latch, shape.header);
     let below = |func: &mut Func| {
@@ -394,7 +397,7 @@ pub(crate) fn split_at(
         func.set_inst_blocks(jump, &[main_pre, rest]);
     }
 
-    // The end of a trip through the main loop, and behind it the test that the loop had.
+    // The end of a trip through the main loop, and after it the test that the loop had.
     let goes_on = ins(func, latch, Intrinsic::SltInt, &[end.value(test.counter.next), limit], Type::I8);
     let after_main = func.make_block();
     func.insert_block_after(after_main, latch);
@@ -402,7 +405,7 @@ pub(crate) fn split_at(
     func.set_place(branch, place);
     if let Some(old) = func.terminator(latch) {
         func.remove_inst(old);
-        // The test there is no iteration any more.
+        // The test there no longer ends an iteration.
         func.set_branch_weights(old, None);
         func.append_inst(old, after_main);
         retarget(func, old, end.block(shape.header), rest);
@@ -430,7 +433,8 @@ pub(crate) fn split_at(
     Split { iterations }
 }
 
-/// A branch that has moved compares where it now stands: the loop needs the comparison no more, and nothing of it is used behind the loop.
+/// Recomputes the comparison of a moved branch in its new block: the loop needs it no more, and none of its values is used
+/// after the loop.
 fn compare_in(func: &mut Func, branch: Inst, block: Block, from: Block) {
     let Some(compare) = func.args(branch).first().and_then(|&cond| func.def_inst(cond)) else { return };
     let is_compare =

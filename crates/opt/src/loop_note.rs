@@ -10,7 +10,7 @@
 //! The names are those that Julia prints. In high IR the note is an operation (`loopinfo`) in a block of the loop; `lower` puts the
 //! parts of the table on the loop's head, where low passes find them. Other parts (`julia.simdloop`) are for high passes.
 //!
-//! A pass leaves the second one where it has made long iterations.
+//! A pass adds the second one to a loop whose iterations it has made long.
 //!
 //! Hints do not change the rules: a loop that cannot be unrolled stays. A hint applies once, so a pass removes the note
 //! from the loop that remains.
@@ -26,17 +26,17 @@ const VECTORIZE: &str = "llvm.loop.vectorize.enable";
 /// How often iterations are to be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Unrolling {
-    /// As seems best.
+    /// As the heuristics decide.
     #[default]
     Any,
     Never,
     /// All of them.
     Full,
-    /// So many between two tests; at least two.
+    /// This many between two tests; at least two.
     Iterations(usize),
 }
 
-/// The wishes for a loop.
+/// The hints for a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopNote {
     pub(crate) unroll: Unrolling,

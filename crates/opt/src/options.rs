@@ -39,7 +39,7 @@ impl fmt::Display for OptLevel {
 /// Whether bounds are checked: Julia's `--check-bounds`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum CheckBounds {
-    /// As the program says.
+    /// As the program requests.
     #[default]
     Auto,
     /// Everywhere, `@inbounds` or not.
@@ -58,7 +58,7 @@ impl CheckBounds {
         }
     }
 
-    /// The bounds check that is left of the program's request.
+    /// Whether bounds are checked, given the program's request.
     pub(crate) fn settled(self, asked: bool) -> bool {
         match self {
             CheckBounds::Auto => asked,
@@ -68,20 +68,20 @@ impl CheckBounds {
     }
 }
 
-/// Which passes something is done for.
+/// A set of passes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum PassFilter {
-    /// For none.
+    /// No pass.
     #[default]
     None,
-    /// For all.
+    /// All passes.
     All,
-    /// For the passes with these names.
+    /// The passes with these names.
     Named(Vec<&'static str>),
 }
 
 impl PassFilter {
-    /// Whether the pass with this name is meant.
+    /// Whether the set contains the pass with this name.
     pub fn has(&self, pass: &str) -> bool {
         match self {
             PassFilter::None => false,
@@ -98,7 +98,7 @@ pub struct CpuFeatures {
     pub fma: bool,
 }
 
-/// Julia's parameters of inlining, and those of recursion, which Julia leaves alone.
+/// Julia's parameters of inlining, and parameters for recursion, which Julia does not inline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InlineLimits {
     /// The cost up to which a body is inlined (`inline_cost_threshold`).
@@ -137,7 +137,7 @@ impl Default for InlineLimits {
 
 /// A pass of the embedder with its place: an [`ExtraPass`](crate::ExtraPass), which is in a layer above.
 pub trait PlacedPass: sealed::Sealed + fmt::Debug + Send + Sync {
-    /// All that code depends on, as one line.
+    /// Everything that code depends on, as one line.
     fn key(&self) -> String;
 
     /// The [`ExtraPass`](crate::ExtraPass).
@@ -154,8 +154,8 @@ pub(crate) mod sealed {
 pub struct Options {
     /// Whether bounds are checked.
     pub check_bounds: CheckBounds,
-    /// Whether the program has no doors ([`brolga_ir::doors`]): then all bounds are checked, and the parts of an array are never set in place, whatever the
-    /// optimiser finds out of its type.
+    /// Whether the program has no doors ([`brolga_ir::doors`]): then all bounds are checked, and the parts of an array are
+    /// never set in place, whatever the optimiser derives about its type.
     pub checked: bool,
     /// The architecture that the code is for.
     pub arch: Arch,
@@ -173,7 +173,7 @@ pub struct Options {
     pub skip: Vec<&'static str>,
     /// Passes of the embedder. [`steps`](crate::steps) checks them.
     pub extra: Vec<Arc<dyn PlacedPass>>,
-    /// The most statements that a function may have before, between and behind passes.
+    /// The most statements that a function may have before, between and after passes.
     pub max_statements: Option<usize>,
     /// The most bytes that compiling a function may take, by the [estimate](memory_of); `None` is [`COMPILE_MEMORY`].
     pub compile_memory: Option<usize>,
@@ -182,8 +182,8 @@ pub struct Options {
 /// The most bytes that compiling a function may take, unless the options say otherwise.
 pub const COMPILE_MEMORY: usize = 2 << 30;
 
-/// What passes take for a function, about: the function itself, a copy of it, and what analyses find out about its values, instructions and blocks. Removed ones count
-/// as well, because the tables still have them.
+/// An estimate of the memory that passes need for a function: the function itself, a copy of it, and the tables of analyses
+/// over its values, instructions and blocks. Removed ones count as well, because the tables still have them.
 pub fn memory_of(func: &Func) -> usize {
     const VALUE: usize = 96;
     const INST: usize = 224;
@@ -197,8 +197,8 @@ impl Options {
         if self.checked { CheckBounds::Yes } else { self.check_bounds }
     }
 
-    /// All choices that a compiled function depends on, as one line. Caches compare these lines, so they say nothing about how the
-    /// choices are held. Verifying, printing and the limit of memory change no function.
+    /// All choices that a compiled function depends on, as one line. Caches compare these lines, so they do not depend on
+    /// the representation of the choices. Verifying, printing and the limit of memory change no function.
     pub fn key(&self) -> String {
         let Options {
             check_bounds,

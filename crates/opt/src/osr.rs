@@ -1,4 +1,4 @@
-//! Loops that can be left in the middle for better code: on-stack replacement, as a change of high IR.
+//! On-stack replacement as a change of high IR: loops that can be left in the middle for better code.
 //!
 //! ```text
 //!  f:  …                                f:  …
@@ -21,7 +21,7 @@
 //! parameter and its definition in a later iteration of an outer loop: `ssa_repair` joins them.
 //!
 //! **Refused** are loops
-//! - whose head lies under a handler of the function, or in one: the handler belongs to the frame;
+//! - whose head is under a handler of the function, or in one: the handler belongs to the frame;
 //! - from which a φᶜ or ϒ can be reached: its stored value is in the frame;
 //! - that need a value which may be undefined, or one that cannot be an argument (tokens of `enter` and `gc_preserve_begin`).
 //!
@@ -44,7 +44,7 @@ use brolga_ir::{Block, Context, Func, Inst, Level, Name, Op, Type, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
-/// How many loops of a function are looked at.
+/// The most loops of a function that get a check.
 const MAX_EXITS: usize = 16;
 
 /// A function whose loops can be left.
@@ -66,20 +66,20 @@ pub struct Exit {
     /// The names of the two in the low form.
     entry_symbol: Name,
     check_symbol: Name,
-    /// The head in the function as it was.
+    /// The head in the original function.
     head: Block,
-    /// The values that are live there: the entry's parameters, behind its function object.
+    /// The values that are live there: the entry's parameters, after its function object.
     live: Vec<Value>,
 }
 
-/// Lets the loops of a high function be left. `symbol` is the function's own, from which new names are made. Nothing if
-/// there is no loop, or none that can be left.
+/// Adds OSR checks to the loops of a high function. `symbol` is the function's own, from which new names are derived. `None`
+/// if no loop can be left.
 pub fn leave_loops(cx: &Context, symbol: &str, func: &Func) -> Option<Leaving> {
     let cfg = Cfg::compute(func);
     let rpo = Rpo::compute(&cfg);
     let tree = DomTree::compute(&cfg);
     let loops = Loops::compute(&cfg, &rpo, &tree);
-    // A continuation has not the arguments that determine an open static parameter.
+    // A continuation does not have the arguments that determine an open static parameter.
     if loops.is_empty() || func.level != Level::High || func.sig.statics.is_open() {
         return None;
     }
@@ -118,7 +118,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The values that live behind the φ of a loop's head; nothing if the loop cannot be left.
+    /// The values live after the φ of a loop's head; `None` if the loop cannot be left.
     fn live_at(&self, head: Block) -> Option<Vec<Value>> {
         let in_handler = |&enter: &Inst| {
             let handler = self.func.inst_blocks(enter).get(1);
@@ -157,7 +157,7 @@ fn declared(cx: &Context, name: &str, args: impl IntoIterator<Item = Type>, resu
     Func::new(name, Level::High, Signature { params, results, vararg: false, ..Signature::default() })
 }
 
-/// The blocks from which something that is stored in the frame can be reached.
+/// The blocks from which a use of the frame's stored values can be reached.
 fn before_stores(cfg: &Cfg, func: &Func) -> SecondaryMap<Block, bool> {
     let stores =
         |&block: &Block| func.block_insts(block).any(|inst| matches!(func.op(inst), Op::PhiC | Op::Upsilon));
@@ -174,7 +174,7 @@ fn before_stores(cfg: &Cfg, func: &Func) -> SecondaryMap<Block, bool> {
     before
 }
 
-/// Puts the OSR check behind the φ of a loop's head. Gives the block that now ends as the head did.
+/// Inserts the OSR check after the φ of a loop's head. Returns the block that now has the head's terminator.
 fn ask(func: &mut Func, exit: &Exit) -> Block {
     let head = exit.head;
     let (leave, rest) = (func.make_block(), func.make_block());
@@ -210,7 +210,7 @@ fn ask(func: &mut Func, exit: &Exit) -> Block {
     rest
 }
 
-/// The effects of an OSR check in low IR: it counts, in words that nothing else can see.
+/// The effects of an OSR check in low IR: it updates counters that are invisible to other code.
 const QUESTION: Effects = Effects { consistent: false, effect_free: false, pinned: true, ..Effects::PURE };
 
 impl Leaving {
@@ -224,7 +224,7 @@ impl Leaving {
         beside
     }
 
-    /// States the effects of the OSR checks in the low form of the function: they look like calls, and are none.
+    /// States the effects of the OSR checks in the low form of the function: they look like calls but are not.
     pub fn mark_checks(&self, low: &mut Func) {
         let found = low.callees().filter_map(|(callee, data)| match data {
             CalleeData::Symbol { symbol, .. } => {
@@ -239,22 +239,23 @@ impl Leaving {
 }
 
 impl Exit {
-    /// The name by which the low form asks.
+    /// The symbol of the OSR check in the low form.
     pub fn check_symbol<'a>(&self, cx: &'a Context) -> &'a str {
         cx.names.text(self.check_symbol)
     }
 
-    /// The name by which the low form calls the function that continues.
+    /// The symbol of the continuation in the low form.
     pub fn entry_symbol<'a>(&self, cx: &'a Context) -> &'a str {
         cx.names.text(self.entry_symbol)
     }
 
-    /// A mark of the function that was given to [`leave_loops`], which differs where the same names stand for another exit: the head, and the values that are live there.
+    /// A mark of the function that was given to [`leave_loops`], which differs if the same names denote another exit: the
+    /// head and its live-ins.
     pub fn mark(&self) -> Vec<u32> {
         std::iter::once(self.head.as_u32()).chain(self.live.iter().map(|value| value.as_u32())).collect()
     }
 
-    /// The OSR check as a function that always answers the same, for programs without a compiler.
+    /// The OSR check as a function with a constant answer, for programs without a compiler.
     pub fn answer(&self, cx: &Context, answer: bool) -> Func {
         let mut out = self.check.clone();
         let entry = out.make_block();
@@ -275,7 +276,7 @@ impl Exit {
             let at = self.live.iter().position(|&live| live == value)?;
             params.get(at + 1).copied()
         };
-        // Parameters that are not live are used in blocks that go.
+        // Parameters that are not live are used in blocks that are removed.
         let args: Vec<Value> = func
             .params()
             .iter()

@@ -18,7 +18,7 @@ use brolga_ir::{Context, Func, FuncId, Inst, Level, Module, Types};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-/// A pass: what it is called, when it may run, and the function that runs it.
+/// A pass: its name, when it may run, and the function that runs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
     /// Its name: the file, the flag, the folder of its tests and its row in reports.
@@ -45,17 +45,17 @@ impl Pass {
         Pass { name, level, required: false, needs: &[], breaks: &[], run }
     }
 
-    /// The pass with these needs.
+    /// Sets the needed facts.
     pub(crate) const fn needs(self, needs: &'static [Fact]) -> Pass {
         Pass { needs, ..self }
     }
 
-    /// The pass, which breaks these facts.
+    /// Sets the facts that the pass breaks.
     pub(crate) const fn breaks(self, breaks: &'static [Fact]) -> Pass {
         Pass { breaks, ..self }
     }
 
-    /// The pass, which the pipelines must not be without.
+    /// Marks the pass as required by the pipelines.
     pub(crate) const fn required(self) -> Pass {
         Pass { required: true, ..self }
     }
@@ -73,7 +73,7 @@ pub enum PassLevel {
 }
 
 impl PassLevel {
-    /// Whether a function of this level may be given to the pass.
+    /// Whether the pass accepts functions of this level.
     pub fn takes(self, level: Level) -> bool {
         match self {
             PassLevel::Both => true,
@@ -87,15 +87,15 @@ impl PassLevel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Changed {
-    /// It is as it was.
+    /// It is unchanged.
     No,
-    /// It is not.
+    /// It is changed.
     Yes,
 }
 
 /// The input of a pass beside the function.
 pub struct PassCx<'a> {
-    /// The functions that the function may call, as they are for now. The function itself may be there in an older form.
+    /// The functions that the function may call, in their current form. The function itself may be there in an older form.
     pub module: &'a Module,
     /// The options of the run.
     pub options: &'a Options,
@@ -107,7 +107,7 @@ pub struct PassCx<'a> {
     pub(crate) clock: &'a PassClock<'a>,
 }
 
-/// Whether the time of a compilation is over, asked in the middle of a pass.
+/// Checks the time limit of a compilation in the middle of a pass.
 pub(crate) struct PassClock<'a> {
     stop: Option<&'a (dyn Fn() -> bool + Send + 'a)>,
     /// The number of queries.
@@ -116,14 +116,14 @@ pub(crate) struct PassClock<'a> {
 }
 
 impl<'a> PassClock<'a> {
-    /// How many questions there are for each look at the clock, which may be a system call.
+    /// The number of queries for each reading of the clock, which may be a system call.
     const EACH: u32 = 64;
 
     pub(crate) fn new(stop: Option<&'a (dyn Fn() -> bool + Send + 'a)>) -> PassClock<'a> {
         PassClock { stop, asked: Cell::new(0), is_over: Cell::new(false) }
     }
 
-    /// Whether the pass was told that it is over, so that it left the function half done.
+    /// Whether the pass saw the time run out, so that it left the function half done.
     pub(crate) fn was_over(&self) -> bool {
         self.is_over.get()
     }
@@ -150,7 +150,7 @@ impl<'a> PassCx<'a> {
         &self.module.cx
     }
 
-    /// Asks for a unit of fuel for one rewrite, and counts it under `counter` if it is given. `false` means that the
+    /// Takes a unit of fuel for one rewrite, and counts it under `counter` if there is one. `false` means that the
     /// rewrite must not happen: there is no fuel, or no time.
     #[must_use]
     pub fn spend(&mut self, counter: &'static str) -> bool {
@@ -162,8 +162,8 @@ impl<'a> PassCx<'a> {
         given
     }
 
-    /// Rewrites, in the order of the text, the instructions for which `find` gives something, while there is fuel. Statements that `rewrite`
-    /// puts in front of an instruction are not looked at.
+    /// Rewrites, in the order of the text, the instructions for which `find` returns a value, while there is fuel.
+    /// Statements that `rewrite` inserts before an instruction are not visited.
     pub(crate) fn rewrite_each<T>(
         &mut self,
         func: &mut Func,

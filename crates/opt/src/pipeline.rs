@@ -5,8 +5,9 @@
 //! high IR ────── steps of `HIGH` ────── lower ────── steps of `LOW` ────── low IR
 //! ```
 //!
-//! A level of optimisation has the steps of its own level and all lower ones, so that all levels have one order. [`stage`] gives it; [`ORDER`] has its
-//! constraints with their reasons, and a test checks one against the other. A pass that occurs twice in a stage has two labels.
+//! A level of optimisation has the steps of its own level and all lower ones, so that all levels have one order. [`stage`]
+//! returns it; [`ORDER`] has its constraints with their reasons, and a test checks one against the other. A pass that occurs
+//! twice in a stage has two labels.
 
 use crate::error::OptError;
 use crate::heads::may_be_merged;
@@ -88,12 +89,12 @@ const fn loops(from: OptLevel, label: &'static str, pass: &'static Pass) -> Row 
     Row { from, step: Step { label, pass, visit: Visit::Loops, is_extra: false } }
 }
 
-/// A step that only functions of which this is true need.
+/// A step needed only by functions that satisfy a predicate.
 const fn asks(from: OptLevel, label: &'static str, pass: &'static Pass, asks: fn(&Func) -> bool) -> Row {
     Row { from, step: Step { label, pass, visit: Visit::Asks(asks), is_extra: false } }
 }
 
-/// Whether a block leads to itself or to one in front of it, as some block of every loop does.
+/// Whether a block leads to itself or to an earlier one, as in every loop.
 fn goes_back(func: &Func) -> bool {
     let mut seen = EntitySet::new();
     func.blocks().any(|block| {
@@ -201,14 +202,14 @@ pub fn stage(level: OptLevel, ir: Level) -> Vec<Step> {
     rows.iter().filter(|row| row.from <= level).map(|row| row.step).collect()
 }
 
-/// One thing that must be true of every stage in which both steps stand.
+/// One thing that must be true of every stage with both steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// The label of a step that runs somewhere before the other.
     pub first: &'static str,
     /// The label of the other.
     pub then: &'static str,
-    /// The reason for its place.
+    /// The reason.
     pub because: &'static str,
 }
 

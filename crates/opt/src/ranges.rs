@@ -1,4 +1,4 @@
-//! How small and how large an integer can be, from what computes it.
+//! Ranges of integers, derived from the operations that compute them.
 //!
 //! ```text
 //! %1 = zext_int(i64, b::i8)       0 … 255
@@ -77,7 +77,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Looks at all reachable blocks.
+    /// Analyses all reachable blocks.
     pub(crate) fn of(func: &Func, rpo: &Rpo) -> Ranges {
         let mut all = Ranges { of: sized(func.value_count()) };
         for &block in rpo.blocks() {
@@ -88,7 +88,7 @@ impl Ranges {
         all
     }
 
-    /// The range of a value; `None` if it is no integer of up to 64 bits.
+    /// The range of a value; `None` if it is not an integer of up to 64 bits.
     pub(crate) fn get(&self, func: &Func, value: Value) -> Option<Range> {
         if let Some(range) = self.of[value] {
             return Some(range);
@@ -115,7 +115,7 @@ impl Ranges {
             Op::Intrinsic(op) => self.intrinsic(func, op, inst, first),
             Op::Builtin(Builtin::Ifelse) => self.joined(func, &func.args(inst)[1..]),
             Op::Phi => {
-                // Operands from behind have not been visited.
+                // Operands over back edges have not been visited.
                 let seen = |&v: &Value| self.of[v].is_some() || func.def_inst(v).is_none();
                 if func.args(inst).iter().all(seen) { self.joined(func, func.args(inst)) } else { None }
             }
@@ -208,7 +208,7 @@ impl Ranges {
     }
 }
 
-/// The operation whose result a checked one gives beside the flag.
+/// The unchecked operation that computes a checked one's result without the flag.
 pub(crate) fn strict(op: Intrinsic) -> Option<Intrinsic> {
     match op {
         Intrinsic::CheckedSaddInt | Intrinsic::CheckedUaddInt => Some(Intrinsic::AddInt),

@@ -3,15 +3,16 @@
 //! ```text
 //! use(%2) where %2::Any is known to be %1::Point       the use verifies with %1     use(%1)
 //!                                                      it does not                  %3 = π (%1, Any);  use(%3)
-//! %2 gives %1::Any and is asserted to be Int64                                       %2 = π (%1, Int64)
-//! %2 gives %1::Point and is asserted to be Int64        a contradiction              %2 = typeassert(%1, Int64)
+//! %2 is %1::Any and is asserted to be Int64                                          %2 = π (%1, Int64)
+//! %2 is %1::Point and is asserted to be Int64           a contradiction              %2 = typeassert(%1, Int64)
 //! ```
 //!
 //! Types are assertions (`docs/ir.md`, Semantics), and the verifier refuses operands that can never be valid. A more precise value
 //! may be such an operand: a read of a field that its object does not have, on a path that is never taken, or that throws; or
 //! a field number that has become a constant. So every pass keeps two rules, which the functions of this file implement:
 //!
-//! - **A result** is replaced by a value of its type or a narrower one. The type of any other value is asserted where the result was made ([`give`]).
+//! - **A result** is replaced by a value of its type or a narrower one. The type of any other value is asserted at the
+//!   definition of the result ([`give`]).
 //! - **An operand** is replaced by any equal value. If the instruction does not verify with that value, the operand is the value
 //!   under its former type ([`refit`]).
 //!
@@ -25,7 +26,7 @@ use brolga_ir::verify::verify_inst;
 use brolga_ir::{Block, Const, Context, Func, Inst, Level, Op, Type, Types, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// The operation that gives `value` and asserts that it gives the type, with its operands.
+/// The operation that yields `value` and asserts the type, with its operands.
 pub(crate) fn assert_type(
     func: &mut Func,
     types: &Types,
@@ -43,7 +44,7 @@ pub(crate) fn assert_type(
     }
 }
 
-/// Lets an instruction with one result give `value` instead. True if the value may take the place of the result; else the
+/// Makes an instruction with one result yield `value` instead. True if the value may replace the result; otherwise the
 /// instruction has become an assertion.
 pub(crate) fn give(func: &mut Func, types: &Types, inst: Inst, value: Value) -> bool {
     let Some(ty) = func.result(inst).map(|result| func.ty(result)) else { return true };
@@ -55,7 +56,7 @@ pub(crate) fn give(func: &mut Func, types: &Types, inst: Inst, value: Value) -> 
     false
 }
 
-/// Whether the verifier may say something else of an operand that was of a type and is this value now.
+/// Whether the verifier may treat an operand differently now that this value replaced one of type `before`.
 pub(crate) fn differs(func: &Func, before: Type, now: Value) -> bool {
     func.level == Level::High && (func.ty(now) != before || func.as_const(now).is_some())
 }
@@ -82,12 +83,13 @@ pub(crate) fn refit(func: &mut Func, cx: &Context, inst: Inst, before: &[(usize,
     }
 }
 
-/// Whether what an operation takes is said by the module, so that the instruction alone does not show whether it verifies.
+/// Whether the module determines an operation's operand types, so that the instruction alone does not show whether it
+/// verifies.
 fn asks_module(op: Op) -> bool {
     matches!(op, Op::Builtin(Builtin::Setglobal | Builtin::Swapglobal))
 }
 
-/// The value under an assertion that is made in front of `user`, or for a φ at the end of the block that the value comes from.
+/// The value under an assertion inserted before `user`, or for a φ at the end of the predecessor.
 fn asserted_at(
     func: &mut Func,
     types: &Types,

@@ -54,7 +54,7 @@ impl Replacements {
         last
     }
 
-    /// `to` takes the place of `from` from now on.
+    /// Replaces `from` by `to` from now on.
     pub(crate) fn set(&mut self, from: Value, to: Value) {
         let to = self.resolve(to);
         if to != from {
@@ -94,8 +94,8 @@ impl Replacements {
     }
 }
 
-/// Shows all instructions in the order of the text, until `f` has seen enough. It may take out the one that it sees and put others
-/// in front, which are not shown.
+/// Visits all instructions in the order of the text, until `f` has seen enough. `f` may remove the visited one and insert
+/// others before it, which are not visited.
 pub(crate) fn visit(func: &mut Func, mut f: impl FnMut(&mut Func, Inst) -> ControlFlow<()>) {
     let mut block = func.entry();
     while let Some(b) = block {

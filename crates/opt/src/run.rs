@@ -15,7 +15,7 @@ use crate::{callgraph, summary};
 
 /// Runs the pipeline of `level` on a function: the stage for high IR or the one for low IR, whichever it is.
 ///
-/// `module` is what the function may call and inline. It must hold verified functions, and so must `func` be. From O1 on a high
+/// `module` is what the function may call and inline. Its functions and `func` must be verified. From O1 on a high
 /// function leaves with a new summary.
 pub fn optimize(
     module: &Module,
@@ -32,8 +32,8 @@ pub fn optimize(
     Ok((func, report))
 }
 
-/// As [`optimize`], for a function that may be replaced while callers stay: it leaves without a summary, so no caller relies on what
-/// its body does.
+/// As [`optimize`], for a function that may be replaced while callers stay: it leaves without a summary, so no caller relies
+/// on its body.
 pub fn optimize_replaceable(
     module: &Module,
     mut func: Func,
@@ -56,7 +56,7 @@ fn run_stage(
     PassScope::run(module, func, &steps(level, func.level, &options.extra)?, options, cx)
 }
 
-/// Runs the pipeline of `level` on every function of a module, callees first, so that what is inlined is optimised already.
+/// Runs the pipeline of `level` on every function of a module, callees first, so that inlined bodies are already optimised.
 ///
 /// A low function goes through the stage for low IR. Nothing is lowered here.
 pub fn optimize_module(

@@ -37,7 +37,8 @@ pub struct Cx<'a> {
     stop: Option<Stop<'a>>,
 }
 
-/// Work with a name that begins or ends: a step of a pipeline that has something to do, or what a caller of [`Cx::tell`] does.
+/// Work with a name that begins or ends: a step of a pipeline that has something to do, or the work of a caller of
+/// [`Cx::tell`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
     /// It begins.
@@ -64,7 +65,8 @@ impl<'a> Cx<'a> {
         self
     }
 
-    /// Asks in front of each pass, and in passes at each 64th instruction or rewrite, whether to stop, which is [`OptError::Stopped`].
+    /// Sets a query for whether to stop, with [`OptError::Stopped`]. It is made before each pass, and in passes at each 64th
+    /// instruction or rewrite.
     #[must_use]
     pub fn with_stop(mut self, stop: impl Fn() -> bool + Send + 'a) -> Self {
         self.stop = Some(Box::new(stop));
@@ -84,14 +86,14 @@ impl<'a> Cx<'a> {
         self.clock.as_mut().map(|clock| clock())
     }
 
-    /// Tells when passes begin and end, which do not nest.
+    /// Sets a watcher for the beginning and end of passes, which do not nest.
     #[must_use]
     pub fn with_watcher(mut self, watcher: impl FnMut(Moment) + Send + 'a) -> Self {
         self.watcher = Some(Box::new(watcher));
         self
     }
 
-    /// Tells the watcher, if there is one, about something that is no pass.
+    /// Notifies the watcher, if there is one, of work that is not a pass.
     pub fn within<T>(&mut self, label: &'static str, work: impl FnOnce() -> T) -> T {
         self.tell(Moment::Begin(label));
         let done = work();
@@ -99,14 +101,14 @@ impl<'a> Cx<'a> {
         done
     }
 
-    /// Tells the watcher, if there is one. Each beginning has its end.
+    /// Notifies the watcher, if there is one. Each beginning has an end.
     pub fn tell(&mut self, moment: Moment) {
         if let Some(watcher) = &mut self.watcher {
             watcher(moment);
         }
     }
 
-    /// Sends the functions that the options ask to see here.
+    /// Sets the sink for the functions that the options request.
     #[must_use]
     pub fn with_sink(mut self, sink: impl FnMut(&Dump<'_>) + Send + 'a) -> Self {
         self.sink = Some(Box::new(sink));
@@ -175,20 +177,20 @@ pub struct Step {
     pub label: &'static str,
     /// The pass that runs.
     pub pass: &'static Pass,
-    /// In which functions there may be something to do for it.
+    /// The functions in which it may have something to do.
     pub visit: Visit,
     /// Whether it is a pass of the embedder.
     pub is_extra: bool,
 }
 
-/// In which functions a step may find something to do: asked before facts are computed for it.
+/// The functions in which a step may have something to do: decided before facts are computed for it.
 #[derive(Clone, Copy, Debug)]
 pub enum Visit {
     /// In all.
     Always,
-    /// In those with loops.
+    /// In functions with loops.
     Loops,
-    /// In those of which this is true.
+    /// In functions that satisfy this predicate.
     Asks(fn(&Func) -> bool),
 }
 
@@ -293,7 +295,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
             self.facts.drop_broken(pass.breaks);
             self.check_size(func)?;
         } else if is_begun {
-            // A step that was not taken says nothing about what its pass would have done.
+            // A skipped step does not show what its pass would have done.
             self.idle.push((pass, self.changes));
         }
         row.insts_after = if changed == Changed::Yes { self.size(func) } else { row.insts_before };
@@ -314,7 +316,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         Ok(())
     }
 
-    /// Believes nothing that a pass of the embedder says about its changes. Callers rely on the head of the function.
+    /// Trusts no report of an embedder's pass about its changes. Callers rely on the head of the function.
     fn check_extra(
         &mut self,
         func: &Func,
@@ -329,7 +331,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         self.verify(func, Some(note))
     }
 
-    /// A function may not become larger than the options say, in memory or in statements.
+    /// A function may not become larger than the options allow, in memory or in statements.
     fn check_size(&self, func: &Func) -> Result<(), OptError> {
         let (bytes, limit) = (memory_of(func), self.options.compile_memory.unwrap_or(COMPILE_MEMORY));
         if bytes > limit {
@@ -343,7 +345,7 @@ impl<'s, 'c> PassScope<'s, 'c> {
         Err(OptError::TooLarge { symbol: self.symbol(func).to_owned(), count, limit })
     }
 
-    /// Whether the function is as it was when the pass changed nothing, or is none in which the step may find something.
+    /// Whether the function is unchanged since the pass last had no effect, or the step does not apply to it.
     fn has_nothing_to_do(&mut self, func: &Func, step: Step) -> bool {
         let same =
             |&(pass, changes): &(&'static Pass, u64)| changes == self.changes && pass.name == step.pass.name;

@@ -44,14 +44,13 @@ struct Use {
 }
 
 impl Repair {
-    /// Notes that at the end of each block of `defs`, and in it behind the definition, the value beside it is to be used
-    /// where `value` is.
+    /// Records that at the end of each block of `defs`, and in it after the definition, the paired value replaces `value`.
     pub(crate) fn add(&mut self, value: Value, defs: Vec<(Block, Value)>) {
         self.vars.push(Var { value, defs });
         self.of[value] = self.vars.len() as u32;
     }
 
-    /// Replaces all uses of variables by what reaches them. `cfg` and `rpo` are those of the present function.
+    /// Replaces all uses of variables by the reaching definitions. `cfg` and `rpo` belong to the current function.
     pub(crate) fn apply(self, func: &mut Func, cx: &Context, cfg: &Cfg, rpo: &Rpo) {
         if self.vars.is_empty() {
             return;
@@ -85,7 +84,7 @@ impl Repair {
 struct State {
     /// The variable for which the rest holds.
     stamp: u32,
-    /// A definition stands here.
+    /// The definition in this block.
     defined: PackedOption<Value>,
     /// The incoming value.
     arrives: PackedOption<Value>,
@@ -99,7 +98,7 @@ struct Mend<'a> {
     rpo: &'a Rpo,
     blocks: SecondaryMap<Block, State>,
     stamp: u32,
-    /// The blocks into which the variable comes from outside.
+    /// The blocks in which the variable is live-in.
     needed: Vec<Block>,
 }
 
@@ -154,7 +153,7 @@ impl Mend<'_> {
         state.defined.expand().or(state.arrives.expand())
     }
 
-    /// Finds what arrives in each block, with a φ where that is not one value.
+    /// Determines the incoming value of each block, with a φ where there are several.
     fn merge(&mut self, func: &mut Func, value: Value) {
         loop {
             let mut changed = false;

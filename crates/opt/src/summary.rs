@@ -11,7 +11,7 @@
 //! callee. Functions that call each other in a cycle start as pure and are computed in turn until nothing changes: a summary
 //! only gets worse, and has few parts, so this ends; after `MAX_ITERATIONS` the rest of the cycle may do anything.
 //!
-//! A row with a narrower type than that of its operation may throw, unless the asserted type is proven (`asserted`).
+//! A row with a narrower type than its operation's may throw, unless the asserted type is proven (`asserted`).
 //!
 //! Whether a call is a *safepoint* does not follow from its effects: `lower` adds polls and boxes. So every summary says that it
 //! may be one. A stack overflow is not counted as an exception, as in Julia.
@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 /// A cycle of functions gets its summaries in two or three iterations: one to see the effects, one to see that nothing changes.
 const MAX_ITERATIONS: usize = 8;
 
-/// Gives every high function of a module its summary.
+/// Computes the summary of every high function of a module.
 pub fn summarise_module(module: &mut Module) {
     for component in bottom_up(module) {
         let recursive = is_cycle(module, &component);
@@ -60,7 +60,7 @@ pub fn summarise_module(module: &mut Module) {
     }
 }
 
-/// Whether the functions of a component may come back to where they were.
+/// Whether the functions of a component may call each other in a cycle.
 fn is_cycle(module: &Module, component: &[FuncId]) -> bool {
     match component {
         &[only] => crate::callgraph::callees(module, &module[only]).contains(&only),

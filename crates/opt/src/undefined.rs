@@ -39,7 +39,7 @@ impl MaybeUndefined {
         let mut found = EntitySet::new();
         // φ and copies, in order.
         let mut passing: Vec<(Inst, Value)> = Vec::new();
-        // By block: the φ that was last seen to get something from there.
+        // By block: the last φ seen with an edge from it.
         let mut gives_to: SecondaryMap<Block, PackedOption<Inst>> = SecondaryMap::new();
         for &block in rpo.blocks() {
             for inst in func.block_insts(block) {

@@ -1,7 +1,7 @@
-//! Copies, fills, stores and loads of memory in random order: before and after the passes on memory they give the same.
+//! Copies, fills, stores and loads of memory in random order: the passes on memory do not change their results.
 //!
 //! ```text
-//! a, b, c: stack slots of 32 bytes, all of them filled at first; p: an address that may be that of any of them
+//! a, b, c: stack slots of 32 bytes, all of them filled at first; p: an address that may point to any of them
 //! a line or a branch of stores, loads, mem_copy, memset at places that overlap, or touch, or do not
 //! what was loaded and a digest of all slots are returned
 //! ```
@@ -141,7 +141,7 @@ fn program(seed: u64) -> String {
         }
         let _ = writeln!(text.rows, "└── goto #3\n3 ─ %{} = add_int(x, 2)::i64", text.next + 1);
         text.next += 1;
-        // A value that was loaded on one edge only is not known behind the join.
+        // A value that was loaded on one edge only is not available after the join.
         text.loaded.truncate(kept);
     }
     for _ in 0..random.below(8) {

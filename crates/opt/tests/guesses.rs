@@ -1,4 +1,4 @@
-//! Calls of which a profile has seen the types: tests for these, the methods behind them, and the call as it was beside them.
+//! Calls with profiled types: tests for these, direct calls of their methods, and the original call as the fallback.
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::hints::{Hint, Inlining, Seen};

@@ -1,4 +1,4 @@
-//! Hints about inlining: what is wanted comes in, and yet nothing grows without bounds.
+//! Hints about inlining: requested callees are inlined, yet no function grows without bounds.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ fn module(text: &str) -> Module {
     unit.module
 }
 
-/// Each function calls the next one twice and wants it; the last one adds. All of the first is 2^40 sums.
+/// Each function calls the next one twice with `inline`; the last one adds. All of the first is 2^40 sums.
 fn doubling() -> Module {
     let mut text = String::new();
     for n in 0..40 {
@@ -43,10 +43,10 @@ fn size(func: &Func) -> usize {
 #[test]
 fn requested_inlining_is_bounded() {
     let mut module = doubling();
-    // From the top, where all bodies are as they were written.
+    // From the top, where all bodies are unoptimised.
     let first = inlined(&module, FuncId::from_u32(0));
     assert!((1000..=2000).contains(&size(&first)), "{}", size(&first));
-    // Callees first, where each body is what came of it already.
+    // Callees first, where each body is already optimised.
     let mut largest = 0;
     for id in bottom_up(&module).into_iter().flatten() {
         module[id] = inlined(&module, id);

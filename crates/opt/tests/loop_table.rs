@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The main loop of a row is its innermost loop that does most at once: in lanes before scalar, without checks before with checks, without
-//! loads of headers before with some. The expectations may only improve: a row that does better than the table says fails the test
-//! as well, so that the table stays true.
+//! loads of headers before with some. The expectations may only improve: a row that does better than the table fails the
+//! test as well, so that the table stays true.
 
 #[path = "../../../tests/support/loops.rs"]
 #[allow(dead_code, reason = "another test calls the loops")]

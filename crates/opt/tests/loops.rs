@@ -1,7 +1,7 @@
-//! Loops that count, at the edges of integers: before and after the passes on loops they do the same.
+//! Loops that count, at the edges of integers: the passes on loops do not change their results.
 //!
 //! ```text
-//! f(s, n, len):  for the relation, the step, where the test looks, a guard or none, and a check of the index or none
+//! f(s, n, len):  for the relation, the step, the tested value, a guard or none, and a check of the index or none
 //!     i = s;  acc = 7;  do { poll; check(i); acc = acc * 31 xor i; next = i + step } while test(i or next, n)
 //!     return (i, next, acc)                 a failed check throws BoundsError(acc)
 //! ```
@@ -22,7 +22,7 @@ const BOUNDS: [i64; 8] = [0, 1, 7, 20, MAX - 1, MAX, MIN, MIN + 5];
 const LENGTHS: [i64; 5] = [0, 6, 13, MAX, -1];
 const MAX_STEPS: u64 = 700;
 
-/// A test of `T` against the bound `B`, and what it gives while the loop continues.
+/// A test of `T` against the bound `B`, and its value while the loop continues.
 const TESTS: [(&str, bool); 6] = [
     ("slt_int(T, B)", true),
     ("sle_int(T, B)", true),
@@ -32,7 +32,7 @@ const TESTS: [(&str, bool); 6] = [
     ("eq_int(T, B)", false),
 ];
 
-/// The addend of the counter that makes `%20`, and the check of that or of `%22`, which is `s` more.
+/// The addend of the counter that makes `%20`, and the check of that or of `%22`, which is greater by `s`.
 const CHECKS: [(i64, &str); 10] = [
     (0, ""),
     (0, "ult_int(%20, len)"),
@@ -128,7 +128,7 @@ fn after(module: &Module, passes: &[&'static Pass], what: &str) -> Module {
     after
 }
 
-/// Holds every loop against itself after some passes.
+/// Compares every loop with itself after some passes.
 fn check(passes: &str) {
     let list = parse_passes(passes).unwrap();
     let mut ended = 0;

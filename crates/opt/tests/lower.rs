@@ -19,7 +19,7 @@ fn modules(folder: &str) -> Vec<(String, Module)> {
         assert!(!found.has_errors(), "{}", found.render(&source, &Style::PLAIN));
         (name, unit.module)
     };
-    // Examples of embedding lie beside the programs.
+    // Examples of embedding are in the same folder as the programs.
     let is_program = |path: &&Path| path.is_file() && path.extension().is_none_or(|e| e != "rs");
     paths.iter().map(|path| path.as_path()).filter(is_program).map(module).collect()
 }

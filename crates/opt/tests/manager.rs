@@ -1,4 +1,4 @@
-//! The pass manager: what it says about passes that go wrong, and what fuel, filters, dumps and reports do.
+//! The pass manager: its errors for passes that go wrong, and the behaviour of fuel, filters, dumps and reports.
 
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +51,7 @@ fn a_pass_that_panics_is_named() {
     assert_eq!(error, "pass `bad` (step 2 of 2) on `f(Bool, Int64)`, after 0 rewrites, crashed: oh");
 }
 
-/// Takes the first terminator for an `unreachable`.
+/// Replaces the first terminator by `unreachable`.
 fn cut(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let first = func.entry().and_then(|b| func.terminator(b)).unwrap();
     assert!(cx.spend("cuts"));

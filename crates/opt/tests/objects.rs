@@ -1,7 +1,7 @@
 //! Functions full of mutable objects from a seed, before and after `alloc-opt`: the same value or exception for every argument.
 //!
 //! Three variables hold objects with an integer, a field that may be undefined, and two hold integers. Objects are made, written,
-//! read, given to each other's fields and to other variables, in branches and loops; some get out at the end.
+//! read, given to each other's fields and to other variables, in branches and loops; some escape at the end.
 
 use brolga_interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::build::{BuildError, Builder, Variable};
@@ -203,7 +203,7 @@ impl Gen<'_> {
     }
 }
 
-/// Functions that change their arguments: `x.a = n + 1`, `x.a = y.a`, and `x.b = y`, which keeps hold of one.
+/// Functions that change their arguments: `x.a = n + 1`, `x.a = y.a`, and `x.b = y`, which captures one.
 fn helpers(cx: &Context, cell: Type) -> Made<[Func; 3]> {
     let a = |b: &mut Builder<'_>| b.symbol("a");
     let mut bump = Builder::high(cx, "bump", &[("x", cell), ("n", Type::INT64)], Type::INT64);

@@ -1,4 +1,4 @@
-//! The result of `blackbox` is known to no pass on low IR, and the operand of `donotdelete` is computed.
+//! The result of `blackbox` is opaque to all passes on low IR, and the operand of `donotdelete` is computed.
 
 use brolga_interp::{Interp, Options as Limits, SimMemory, Val};
 use brolga_ir::diag::SourceFile;
@@ -35,13 +35,13 @@ fn opaque_values_stay_opaque() {
     let (id, func) = module.funcs().next().unwrap();
     let low = lower(&module, func, &lower::Options::default()).unwrap();
     verify_func(&module.cx, &low).unwrap();
-    // Twice, for what a pass finds only after one that stands behind it.
+    // Twice, because a pass may enable an earlier one.
     let passes: Vec<&'static Pass> = PASSES.iter().copied().filter(|p| p.level.takes(Level::Low)).collect();
     let passes = [&passes[..], &passes[..]].concat();
     let options = Options { verify_each: true, ..Options::default() };
     let (low, _) = run_passes(&module, low, &passes, &options, &mut Cx::default()).unwrap();
     let shown = show_func(&module.cx, &low).to_string();
-    // One for each register of at most 64 bits, of which a wide integer takes two.
+    // One for each register of at most 64 bits; a wide integer takes two.
     assert_eq!(shown.matches("atomic_load(").count(), 5, "{shown}");
     assert_eq!(shown.matches(" store(").count(), 5, "{shown}");
     assert_eq!(shown.matches("atomic_store(").count(), 1, "{shown}");

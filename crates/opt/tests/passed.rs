@@ -1,5 +1,5 @@
-//! Objects that are passed along a chain of calls, each of which changes what the one before takes: `alloc-opt` finds out in one go along the
-//! chain, in whichever order the calls stand, that all of them stay. Steps are counted, not time.
+//! Objects that are passed along a chain of calls, each of which changes the argument of the one before: `alloc-opt`
+//! determines in one pass over the chain, in either order of the calls, that no object escapes. Steps are counted, not time.
 
 use brolga_ir::diag::SourceFile;
 use brolga_ir::text::read;
@@ -8,7 +8,8 @@ use brolga_opt::summary::summarise_module;
 use brolga_opt::{Cx, Options, parse_passes, run_passes};
 use std::fmt::Write as _;
 
-/// `copy(#i, #i+1)` changes its first argument. Object 0 is returned, so all are made; the calls stand from the last to the first.
+/// `copy(#i, #i+1)` changes its first argument. Object 0 is returned, so all are made; the calls are in order from the last
+/// to the first.
 fn chain(length: usize) -> Module {
     let mut text = String::from(
         "mutable struct Counter

@@ -54,7 +54,7 @@ fn pick<'a>(dice: &mut Dice, from: &'a [String]) -> &'a str {
     &from[dice.below(from.len() as u64) as usize]
 }
 
-/// A block that ends with a call of `f` and what is done with its result, as a value to be returned.
+/// A block that ends with a call of `f` and operations on its result; returns the value to be returned.
 fn recursive_block(dice: &mut Dice, text: &mut Text) -> String {
     let mut values = vec!["n".to_owned(), "a".to_owned(), "7".to_owned(), "-1".to_owned()];
     for _ in 0..dice.below(3) {

@@ -6,7 +6,7 @@
 //!         └──────── for all x, y of 8 bits, or edge values of wider types and floats ────────┘   the same results, the same throws
 //! ```
 //!
-//! Shapes that no rule changes are not run. So that a rule which no shape reaches does not pass unseen, each family says how
+//! Shapes that no rule changes are not run. So that a rule that no shape reaches is noticed, each family states how
 //! many shapes it must have changed at least.
 
 use std::sync::Arc;
@@ -281,7 +281,7 @@ fn ranges_of_8_bits() {
     let all: Vec<u128> = (0..256).collect();
     let some = [0, 1, 7, 127, 128, 255];
     let mut changed = 0;
-    // Values with a range are on the left of these; the conditions that it decides, above them.
+    // Values with a range are the left operands of these; the conditions that the range decides use them.
     for expr in deep(&int_unary(), &int_binary(), &[0, 1, 3, 0x7f, 0x80, 0xff]) {
         changed += usize::from(bench.check(Type::I8, &expr, &all, &some, bitwise));
     }
@@ -349,7 +349,7 @@ fn halves_of_floats_at_their_edges() {
     let bench = Bench::of("demote-float16");
     let (unary, binary) =
         (of_shape(&[Shape::FloatUnary]), of_shape(&[Shape::FloatBinary, Shape::FloatCompare]));
-    // Besides the edges, products and sums that lie near the middle of two numbers.
+    // Besides the edges, products and sums near the midpoint of two numbers.
     let mut values = floats(ScalarType::F16);
     values.extend([0x3c01, 0x3bff, 0x3555, 0x1001, 0x0401, 0x7801, 0xb400, 0x8bff]);
     let mut changed = 0;

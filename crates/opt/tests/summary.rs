@@ -160,7 +160,7 @@ fn of(module: &Module, name: &str) -> Effects {
     summary(module, name).effects
 }
 
-/// Which arguments behind the function object are in a set.
+/// Which arguments after the function object are in a set.
 fn which(of: fn(&ArgFlow, usize) -> bool, flow: ArgFlow) -> Vec<usize> {
     (1..4).filter(|&n| of(&flow, n)).collect()
 }

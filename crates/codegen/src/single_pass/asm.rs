@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One method for each instruction that the code generator emits, in the forms that it emits. A register is its number in the
-//! encoding; general and vector registers are two types, so neither can stand for the other. Memory is a base register and a
+//! encoding; general and vector registers are two types, so they cannot be confused. Memory is a base register and a
 //! distance: no operand has an index.
 //!
 //! Jumps have 32-bit distances, so that a label that is not bound yet needs no second pass: [`Asm::finish`] fills them in.
@@ -56,7 +56,6 @@ pub(crate) enum Width {
 }
 
 impl Width {
-    /// Bits.
     pub(crate) const fn bits(self) -> u32 {
         8 << self as u32
     }
@@ -198,12 +197,12 @@ pub(crate) struct Asm {
     code: Vec<u8>,
     /// Offsets of labels.
     labels: Vec<u32>,
-    /// Where 32-bit distances to labels stand, from the end of the field.
+    /// The places of 32-bit distances to labels, which count from the end of the field.
     fixups: Vec<(u32, Label)>,
     relocs: Vec<Relocation>,
 }
 
-/// The finished bytes and what the linker does to them.
+/// The finished bytes and their relocations.
 pub(crate) struct Finished {
     pub(crate) code: Vec<u8>,
     pub(crate) relocs: Vec<Relocation>,
@@ -235,12 +234,12 @@ impl Asm {
         self.labels[label.0 as usize] = self.offset();
     }
 
-    /// Where a label is, if it is anywhere yet.
+    /// The offset of a label, if it is bound.
     pub(crate) fn place_of(&self, label: Label) -> Option<u32> {
         Some(self.labels[label.0 as usize]).filter(|&at| at != UNBOUND)
     }
 
-    /// Fills in all distances. Nothing if a label is nowhere.
+    /// Fills in all distances. `None` if a label is unbound.
     pub(crate) fn finish(&mut self) -> Option<Finished> {
         for &(at, label) in &self.fixups {
             let to = self.place_of(label)?;
@@ -270,8 +269,8 @@ impl Asm {
         self.code.extend_from_slice(&imm.to_le_bytes());
     }
 
-    /// Prefix, REX and opcode. `reg` and `rm` are what ModRM names; `is_byte` says that one of them is a byte register, of
-    /// which four are only named with REX.
+    /// Prefix, REX and opcode. `reg` and `rm` are the operands of ModRM; `is_byte` means that one of them is a byte
+    /// register, of which four are only named with REX.
     fn head(&mut self, prefix: Option<u8>, wide: bool, opcode: &[u8], reg: u8, rm: u8, is_byte: bool) {
         self.code.extend(prefix);
         let rex = 0x40 | u8::from(wide) << 3 | (reg >> 3) << 2 | rm >> 3;
@@ -288,7 +287,7 @@ impl Asm {
     fn memory(&mut self, reg: u8, mem: Mem) {
         let (reg, base) = ((reg & 7) << 3, mem.base.0 & 7);
         let short = i8::try_from(mem.disp);
-        // The encoding without a distance means something else for rbp and r13.
+        // The encoding without a displacement has another meaning for rbp and r13.
         let mode = match short {
             Ok(0) if base != 5 => 0x00,
             Ok(_) => 0x40,
@@ -378,7 +377,7 @@ impl Asm {
         self.rm(None, true, &[0x8b], to.0, from);
     }
 
-    /// Loads a value and makes it as wide as `wide` says, at least 32 bits; what is above that is zero.
+    /// Loads a value and makes it as wide as `wide`, at least 32 bits; the bits above are zero.
     pub(crate) fn load_extended(&mut self, to: Gpr, from: Mem, width: Width, wide: Width, is_signed: bool) {
         let is_wide = wide == Width::B64;
         match (width, is_signed) {
@@ -514,7 +513,7 @@ impl Asm {
         self.byte(0x99);
     }
 
-    /// By what is in cl.
+    /// Shifts by cl.
     pub(crate) fn shift(&mut self, op: Shift, width: Width, reg: Gpr) {
         self.rr(None, width == Width::B64, &[0xd3], op as u8, reg.0);
     }
@@ -544,7 +543,7 @@ impl Asm {
 
     // ----- atomics -----
 
-    /// Exchanges a register and memory. It is locked without saying so.
+    /// Exchanges a register and memory. It is locked implicitly.
     pub(crate) fn xchg_mem(&mut self, width: Width, reg: Gpr, mem: Mem) {
         self.sized_rm(width, &[], 0x86, reg.0, mem);
     }
@@ -648,7 +647,7 @@ impl Asm {
         self.imm32(0);
     }
 
-    /// `push rbp; mov rbp, rsp; sub rsp, …`. Gives the place of the number, for [`Asm::set_frame`].
+    /// `push rbp; mov rbp, rsp; sub rsp, …`. Returns the place of the number, for [`Asm::set_frame`].
     pub(crate) fn prologue(&mut self) -> u32 {
         self.push(RBP);
         self.mov(RBP, RSP);
@@ -658,7 +657,7 @@ impl Asm {
         at
     }
 
-    /// Says how large the frame has become.
+    /// Sets the final size of the frame.
     pub(crate) fn set_frame(&mut self, at: u32, bytes: u32) {
         self.code[at as usize..at as usize + 4].copy_from_slice(&bytes.to_le_bytes());
     }
@@ -671,7 +670,7 @@ impl Asm {
         self.alu_imm(Alu::Add, Width::B64, RSP, bytes);
     }
 
-    /// `leave; ret`, which takes that many bytes of arguments off the stack.
+    /// `leave; ret`, which pops `popped` bytes of arguments off the stack.
     pub(crate) fn leave_and_return(&mut self, popped: u16) {
         self.byte(0xc9);
         if popped == 0 {

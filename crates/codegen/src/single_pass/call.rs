@@ -33,7 +33,7 @@ pub(super) enum Place {
     Stack(i32),
 }
 
-/// Where the arguments of a function are.
+/// The places of a function's arguments.
 pub(super) fn arguments(signature: &Signature) -> impl Iterator<Item = Step<Place>> + '_ {
     let (mut ints, mut floats, mut stack) = (0, 0, 0);
     signature.params.iter().map(move |param| {
@@ -61,7 +61,7 @@ pub(super) fn arguments(signature: &Signature) -> impl Iterator<Item = Step<Plac
     })
 }
 
-/// Where the results of a function are.
+/// The registers of a function's results.
 fn results(signature: &Signature) -> impl Iterator<Item = Step<Reg>> + '_ {
     let (mut ints, mut floats) = (0, 0);
     let (regs, most_floats): (&[Gpr], u8) = match signature.call_conv {
@@ -93,7 +93,6 @@ pub(super) fn stack_bytes(signature: &Signature) -> Step<u32> {
     Ok(bytes.next_multiple_of(16))
 }
 
-/// A callee.
 enum Callee {
     Near(u32),
     Far(u32),
@@ -122,7 +121,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The call itself. Behind it nothing is in a register but its results, which no code uses yet.
+    /// The call itself. After it only its results are in registers, which no code uses yet.
     fn make_call(&mut self, inst: Inst, callee: Option<FuncRef>, signature: SigRef) -> Step {
         let func = self.func;
         let signature = &func.dfg.signatures[signature];
@@ -173,7 +172,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Puts arguments where the callee looks for them, and the address of the callee into rax.
+    /// Moves arguments to where the callee expects them, and the address of the callee into rax.
     fn pass(&mut self, signature: &Signature, args: &[Value], target: Option<Value>, bytes: i32) -> Step {
         if bytes > 0 {
             if args.iter().any(|&arg| self.places.is_stack_pointer(self.func, arg)) {
@@ -232,7 +231,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// At the address that a call returns to: where its roots are, and the sites that name the address.
+    /// Records the roots at the return address of a call, and the sites that name the address.
     fn note_return(&mut self, inst: Inst) {
         let func = self.func;
         for tag in func.debug_tags.get(inst) {
@@ -309,7 +308,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The register that holds something for one instruction.
+/// The scratch register for one instruction.
 pub(super) fn scratch(ty: Type) -> Reg {
     if is_float(ty) { Reg::SCRATCH_FLOAT } else { R11.into() }
 }

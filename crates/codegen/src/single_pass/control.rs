@@ -1,8 +1,9 @@
 //! Branches, and their arguments for the parameters of blocks.
 //!
 //! A parameter is in its word when its block begins. The arguments of an edge are a parallel move: if an argument is itself a
-//! parameter of the same block and only in its word, that word may be written before it is read. Such values go over the stack.
-//! Passing arguments changes neither the flags nor the known places, so both successors of a block see the same state.
+//! parameter of the same block and only in its word, that word may be written before it is read. Such values are passed over
+//! the stack. Passing arguments changes neither the flags nor the known places, so both successors of a block see the same
+//! state.
 
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Inst, Value, ValueDef};
 
@@ -113,7 +114,7 @@ impl Emitter<'_> {
         wanted.map(|(arg, &param)| Passed { arg, param, is_late: is_late(arg) }).collect()
     }
 
-    /// Stores what a way passes. `given` are the results of the call that ends the block.
+    /// Stores the arguments of an edge. `given` are the results of the call that ends the block.
     pub(super) fn pass_on(&mut self, passed: &[Passed], given: &[Reg]) -> Step {
         let mut pushed = 0;
         for &Passed { arg, .. } in passed.iter().filter(|passed| passed.is_late) {
@@ -158,7 +159,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Forgets the uses of an instruction's operands.
+    /// Counts down the uses of an instruction's operands.
     pub(super) fn release_operands(&mut self, inst: Inst) {
         for value in self.func.dfg.inst_values(inst) {
             self.places.release(value);
@@ -166,7 +167,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Something that is passed to a parameter of a block.
+/// An argument for a parameter of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Passed {
     arg: BlockArg,

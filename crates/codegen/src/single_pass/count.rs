@@ -1,4 +1,4 @@
-//! Facts computed before code generation: counts and places of uses, unused instructions, numbers of edges into blocks.
+//! Facts computed before code generation: counts and places of uses, unused instructions, numbers of incoming edges.
 //!
 //! One walk against the order of the code, so that the uses of a value are visited before it: an instruction without effect whose results
 //! are unused by then is not needed, and does not count as a use of its operands.
@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{Function, Inst, Opcode, ValueDef};
 use super::{SinglePass, Step, Unsupported, check, places};
 
 impl SinglePass {
-    /// Counts; gives whether exceptions arrive in the function.
+    /// Counts; returns whether exceptions arrive in the function.
     pub(super) fn count(&mut self, func: &Function) -> Step<bool> {
         let entry = func.layout.entry_block();
         self.ways.clear();
@@ -67,7 +67,7 @@ impl SinglePass {
     }
 }
 
-/// Whether an instruction is made although no code uses its results. Loads are not: ours do not trap.
+/// Whether an instruction is emitted although its results are unused. Loads are not: ours do not trap.
 pub(super) fn has_effect(opcode: Opcode) -> bool {
     opcode.is_terminator()
         || opcode.is_call()

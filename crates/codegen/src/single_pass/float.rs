@@ -3,7 +3,7 @@
 //! A comparison of floats sets the flags as one of unsigned integers does, and all of them when the operands are unordered. So "greater" is
 //! false for unordered operands, and "less" is made by swapping the operands. Equality also needs the parity flag.
 //!
-//! Conversions to integers give the nearest integer of the type, and 0 for NaN. The instruction gives the least
+//! Conversions to integers yield the nearest integer of the type, and 0 for NaN. The instruction yields the least
 //! integer for all values out of range.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Loads the register for one instruction with bits.
+    /// Loads bits into the scratch register.
     fn mask(&mut self, bits: u64) {
         self.asm.mov_imm(R11, bits.cast_signed());
         self.asm.bits_to_float(SCRATCH, R11);
@@ -136,7 +136,7 @@ impl Emitter<'_> {
 
     // ----- comparisons -----
 
-    /// Makes a comparison; says how the flags tell whether it holds.
+    /// Emits a comparison; returns the flags that show whether it holds.
     pub(super) fn flags(&mut self, inst: Inst) -> Step<Truth> {
         let InstructionData::FloatCompare { args: [x, y], cond, .. } = self.func.dfg.insts[inst] else {
             return Ok(Truth::One(self.int_flags(inst)?));
@@ -204,8 +204,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Narrower integers are numbers without a sign of 64 bits. Of a wide one that is too large half is converted, rounded to odd, and
-    /// doubled.
+    /// Narrower integers are converted as signed 64-bit numbers. If a wide one is too large, half of it is converted,
+    /// rounded to odd, and doubled.
     fn unsigned_to_float(&mut self, inst: Inst, arg: Value) -> Step {
         let (from, to) = (width(self.ty(arg))?, precision(self.ty(self.result(inst)))?);
         let value = self.gpr(arg)?;

@@ -75,7 +75,7 @@ impl Emitter<'_> {
         } else {
             self.asm.extend(R11, value, own, width, false);
             if op == Count::TrailingZeros {
-                // A zero has as many as its width says.
+                // For zero the count is its width.
                 self.asm.alu_imm(Alu::Or, width, R11, 1 << own.bits());
             }
             self.asm.count(op, width, to, R11);
@@ -133,7 +133,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Operands of which the left one may be a constant change places.
+    /// Exchanges operands if the left one is a constant.
     fn ordered(&self, op: Alu, x: Value, y: Value) -> (Value, Value) {
         match op != Alu::Sub && self.places.constant(self.func, x).is_some() {
             true => (y, x),
@@ -180,7 +180,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The whole product in rdx and rax; the overflow flag says whether anything is in rdx.
+    /// The whole product in rdx and rax; the overflow flag shows whether rdx is significant.
     fn multiply_wide(&mut self, width: Width, x: Value, y: Value) -> Step {
         self.places.claim(self.asm, RAX)?;
         self.places.claim(self.asm, RDX)?;
@@ -200,7 +200,7 @@ impl Emitter<'_> {
 
     fn checked_results(&mut self, inst: Inst, value: Gpr, wrapped: Cond) -> Step {
         let &[first, second] = self.func.dfg.inst_results(inst) else { return Err(Unsupported) };
-        // Finding a register leaves the flags as they are.
+        // Finding a register preserves the flags.
         self.places.lock(value);
         let truth = self.places.temporary(self.asm)?;
         self.asm.set(wrapped, truth);
@@ -267,7 +267,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Makes a comparison of integers; gives the condition that holds when it does.
+    /// Emits a comparison of integers; returns the condition under which it holds.
     pub(super) fn int_flags(&mut self, inst: Inst) -> Step<Cond> {
         let InstructionData::IntCompare { args: [x, y], cond, .. } = self.func.dfg.insts[inst] else {
             return Err(Unsupported);

@@ -110,7 +110,7 @@ impl Emitter<'_> {
             AtomicRmwOp::And | AtomicRmwOp::Nand => (Some(Alu::And), Cond::O),
             AtomicRmwOp::Or => (Some(Alu::Or), Cond::O),
             AtomicRmwOp::Xor => (Some(Alu::Xor), Cond::O),
-            // Narrow values have bits above them that a comparison of registers would look at.
+            // A comparison of registers would include the undefined bits above narrow values.
             _ if width < Width::B32 => return Err(Unsupported),
             AtomicRmwOp::Smax => (None, Cond::Ge),
             AtomicRmwOp::Smin => (None, Cond::Le),

@@ -92,7 +92,7 @@ pub(crate) struct SinglePass {
     places: Places,
     /// Labels of blocks.
     blocks: Vec<Label>,
-    /// By block: the number of edges into it.
+    /// By block: the number of its incoming edges.
     ways: Vec<u32>,
     /// The blocks in the order of the code.
     order: Vec<Block>,
@@ -110,7 +110,8 @@ struct Shape {
 }
 
 impl SinglePass {
-    /// Compiles a function whose frame takes at most so many bytes. `symbols` are what its external names mean; they are taken when it succeeds.
+    /// Compiles a function whose frame takes at most `most_frame_bytes` bytes. `symbols` are the meanings of its external
+    /// names; they are taken when it succeeds.
     pub(crate) fn compile(
         &mut self,
         name: &str,
@@ -172,7 +173,7 @@ impl SinglePass {
         })
     }
 
-    /// Decides where stack slots are, and what the caller passed on the stack.
+    /// Assigns offsets to stack slots and to arguments that the caller passed on the stack.
     fn lay_out(&mut self, func: &Function, shape: &mut Shape, most_frame_bytes: u32) -> Step {
         if shape.catches {
             self.places.reserve(8 * CALLEE_SAVED.len() as u32, 8);
@@ -198,7 +199,7 @@ const ALIGNMENT: u32 = 16;
 /// them, so a function in which exceptions arrive saves them at its entry and restores them when it returns.
 const CALLEE_SAVED: [Gpr; 4] = [RBX, R12, R13, R14];
 
-/// One function on its way.
+/// The function being compiled.
 struct Emitter<'a> {
     func: &'a Function,
     features: Features,
@@ -208,7 +209,7 @@ struct Emitter<'a> {
     ways: &'a [u32],
     returns: &'a mut FxHashMap<u32, Label>,
     shape: Shape,
-    /// A comparison that is made by the branch behind it.
+    /// A comparison that is emitted by the branch after it.
     fused: Option<Inst>,
     /// The place in the source of the last entry of `lines`.
     line: LineColumn,
@@ -217,7 +218,7 @@ struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    /// Behind the prologue: keeps registers, and says where arguments are.
+    /// After the prologue: saves registers, and records the places of arguments.
     fn enter(&mut self) -> Step {
         if self.shape.catches {
             for (n, &reg) in CALLEE_SAVED.iter().enumerate() {
@@ -293,7 +294,7 @@ impl Emitter<'_> {
         count::has_effect(opcode) || self.func.dfg.inst_results(inst).iter().any(|&v| self.places.is_used(v))
     }
 
-    /// Whether a comparison is only there for the branch that is the next instruction.
+    /// Whether a comparison is only used by the branch that is the next instruction.
     fn is_for_branch(&self, inst: Inst, data: &InstructionData, behind: Inst) -> bool {
         let dfg = &self.func.dfg;
         let InstructionData::Brif { arg, .. } = dfg.insts[behind] else { return false };
@@ -413,7 +414,7 @@ impl Emitter<'_> {
         self.places.result_from(self.asm, self.func, left, others)
     }
 
-    /// Says that a register holds the first result.
+    /// Records that a register holds the first result.
     fn define(&mut self, inst: Inst, reg: impl Into<Reg>) {
         let result = self.result(inst);
         self.places.define(self.asm, result, reg);

@@ -16,23 +16,24 @@
 //! cold.
 //!
 //! **Roots.** If placement has given a safepoint a map, its call gets the words as entries of a *user stack map*: Cranelift
-//! then gives their distances from the stack pointer for its return address. Only the entries are used, which are exactly the
-//! words of the map; the frontend's own spilling, which would store each value at its definition and reload it after every
-//! call, is not. A call without a map costs nothing.
+//! then reports their distances from the stack pointer for its return address. Only the entries are used, which are exactly
+//! the words of the map; the frontend's own spilling, which would store each value at its definition and reload it after
+//! every call, is not. A call without a map costs nothing.
 //!
 //! **Operands of throws.** An operand of a call has to be in a certain register. Cranelift's register allocator joins a value with the φs that it
-//! flows through and looks for one register for all of them, so a loop's counter that is the operand of a throw wants that register in the loop, and is
-//! kept in memory, read and written in each iteration, where two throws disagree. So calls that end in a throw get copies of integers and references
-//! that come from other blocks:
+//! flows through and looks for one register for all of them, so a loop's counter that is the operand of a throw is assigned
+//! that register in the loop, and is kept in memory, read and written in each iteration, where two throws disagree. So calls
+//! that end in a throw get copies of integers and references that come from other blocks:
 //!
 //! ```text
 //!   cold:  call brolga_throw_bounds_in(thread, a, i)    ==>    store i, word;  i' = atomic_load word;  call brolga_throw_bounds_in(thread, a', i')
 //! ```
 //!
-//! The load is atomic because Cranelift replaces any other one by what was stored. Code of the first tier keeps the operands: its allocator
-//! joins nothing. Cost: a word in the frame, and two instructions for each such operand, which lie behind the function.
+//! The load is atomic because Cranelift replaces any other one by the stored value. Code of the first tier keeps the
+//! operands: its allocator joins nothing. Cost: a word in the frame, and two instructions for each such operand, after the
+//! function's hot code.
 //!
-//! An entry that may fail gives null when it has recorded an exception; then the code branches to its unwinding path.
+//! An entry that may fail returns null when it has recorded an exception; then the code branches to its unwinding path.
 //!
 //! **C.** Scalars are passed as the platform defines. `lower` extends arguments narrower than 32 bits by their
 //! signs, and takes structs apart. On x86-64 a variadic function expects the number of floats in a register that
@@ -59,7 +60,7 @@ use crate::routines;
 use crate::sig::{Abi, Signature, spare_param, word_offsets};
 use crate::thread;
 
-/// The routine that tells a variadic function that it may have got floats.
+/// The routine that sets the number of float arguments for a variadic function.
 const CALL_VARIADIC: &str = "brolga_call_variadic";
 
 impl Translation<'_> {
@@ -143,7 +144,7 @@ impl Translation<'_> {
         made
     }
 
-    /// Says at a call where the roots of a safepoint lie, if the frame is found by maps.
+    /// Records at a call the locations of a safepoint's roots, if the frame is found by maps.
     pub(super) fn map_roots(&mut self, inst: Inst, call: clif::Inst) {
         let Some(map) = self.func.root_map(inst) else { return };
         let slot = self.stack_slot(map.slot);
@@ -153,7 +154,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Notes that the call which follows leaves compiled code by itself; gives its tag.
+    /// Records that the next call leaves compiled code by itself; returns its tag.
     pub(super) fn note_exit(&mut self) -> DebugTag {
         let thread = self.thread();
         let number = self.exits;
@@ -173,7 +174,7 @@ impl Translation<'_> {
             })
         };
         let mut signature = ClifSignature::new(self.isa.host_call_conv());
-        // Whether the callee asks how many floats there are.
+        // Whether the callee expects the number of floats.
         let mut counted = false;
         for (n, ty) in data.params.iter().enumerate() {
             if let Some(words) = self.cx.types.tuple_elements(*ty) {
@@ -214,7 +215,7 @@ impl Translation<'_> {
         let spare = spare_param(&signature.params, self.isa.arch(), signature.call_conv);
         let args = self.args(inst)?;
         let first = usize::from(data.name.is_none());
-        // Root placement keeps what follows the declared arguments; C never sees it.
+        // Operands after the declared arguments are for root placement; C never sees them.
         let Some(passed) = args.get(first..first + data.params.len()) else { return self.bad(inst) };
         for (n, ty) in data.params.iter().enumerate() {
             let wanted = match self.cx.types.tuple_elements(*ty) {
@@ -286,7 +287,7 @@ impl Translation<'_> {
         self.define(inst, &[address])
     }
 
-    /// The address to which a C symbol was linked. If that is null, it is looked for.
+    /// The address to which a C symbol was linked. If that is null, it is looked up.
     fn found(&mut self, name: Name, linked: Value) -> Value {
         let (missing, go_on) = (self.cold_block(), self.b.create_block());
         let address = self.b.append_block_param(go_on, types::I64);
@@ -304,7 +305,7 @@ impl Translation<'_> {
         address
     }
 
-    /// The address of the code by which C calls a compiled function, which lies in the same unit (`callback.rs`).
+    /// The address of the code by which C calls a compiled function, which is in the same unit (`callback.rs`).
     pub(super) fn c_function(&mut self, inst: Inst, callee: Callee) -> Done {
         let CalleeData::Symbol { symbol, .. } = self.func.callee(callee) else { return self.bad(inst) };
         if self.isa.is_for_objects() {
@@ -325,7 +326,7 @@ impl Translation<'_> {
         self.define(inst, &made)
     }
 
-    /// The result of a run-time entry for the operands; code continues behind it if it has not failed.
+    /// The result of a run-time entry for the operands; code continues after it if it has not failed.
     pub(super) fn runtime_values(
         &mut self,
         inst: Inst,
@@ -443,7 +444,7 @@ impl Translation<'_> {
     pub(super) fn throw_if(&mut self, bad: Value, throw: fn(&mut Self)) {
         let (thrower, go_on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(thrower);
-        // The way out goes first; see the header of this folder.
+        // The exit goes first; see the header of this folder.
         self.b.ins().brif(bad, thrower, &[], go_on, &[]);
         self.b.switch_to_block(thrower);
         throw(self);
@@ -471,7 +472,7 @@ impl Translation<'_> {
         self.trap();
     }
 
-    /// Continues at the innermost handler. The code behind this is not reached.
+    /// Continues at the innermost handler. The code after this is not reached.
     fn raise(&mut self) {
         if self.inside.is_none() && !self.shares_unwind {
             return self.unwind_here();
@@ -487,7 +488,7 @@ impl Translation<'_> {
         self.routine("brolga_unwind", &[thread]);
     }
 
-    /// Ends the block where nothing arrives.
+    /// Ends a block that is never reached.
     pub(super) fn trap(&mut self) {
         self.b.ins().trap(TrapCode::unwrap_user(UNREACHABLE_TRAP));
     }
@@ -499,7 +500,7 @@ impl Translation<'_> {
         Some(self.b.ins().call(callee, args))
     }
 
-    /// Calls a routine of the table that gives a result.
+    /// Calls a routine of the table that returns a result.
     pub(super) fn routine_value(
         &mut self,
         inst: Inst,
@@ -517,7 +518,7 @@ impl Translation<'_> {
         }
     }
 
-    /// The result of a routine that gives 128 bits. Arguments of 128 bits are split into halves.
+    /// The result of a routine that returns 128 bits. Arguments of 128 bits are split into halves.
     pub(super) fn wide_routine(
         &mut self,
         inst: Inst,
@@ -544,7 +545,7 @@ impl Translation<'_> {
         Ok(self.b.ins().iconcat(low, high))
     }
 
-    /// The function reference for a symbol. It is imported again if the signature is not that of its last import.
+    /// The function reference for a symbol. It is imported again if the signature differs from its last import's.
     pub(super) fn import(&mut self, symbol: Symbol, signature: ClifSignature, near: bool) -> FuncRef {
         if let Some(&known) = self.imports.get(&symbol) {
             let known_signature = self.b.func.dfg.ext_funcs[known].signature;

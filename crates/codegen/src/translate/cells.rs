@@ -6,17 +6,17 @@
 //!                    call r                                  js   cold: brolga_hot(thread, r)
 //! ```
 //!
-//! The word is read by a plain load: an atomic one is a fence to Cranelift, which then forgets every load before it. A plain load is as
-//! good, since a call follows each load, and Cranelift assumes that a call changes all memory: no load is reused, none is
-//! moved before a call. On the processor a call through an address depends on the load of the address.
+//! The word is read by a plain load: an atomic one is a fence to Cranelift, across which it forwards no loads. A plain load
+//! suffices, since a call follows each load, and Cranelift assumes that a call changes all memory: no load is reused, none
+//! is moved before a call. On the processor a call through an address depends on the load of the address.
 //!
 //! An OSR check counts like an entry; its routine is `brolga_loop`, whose result is the answer. If only the branch
 //! after it uses the answer, the branch is translated together with it.
 //!
 //! Neither routine throws or is a safepoint, so no code walks the stack meanwhile, and no exit is recorded.
 //!
-//! All threads share a counter. Its load and store are two accesses that may lose another thread's count, and never
-//! give a value that no thread wrote.
+//! All threads share a counter. Its load and store are two accesses that may lose another thread's count, and never yield a
+//! value that no thread wrote.
 //!
 //! Cost: 12 bytes on x86-64 where a near call has 5, and up to 0.2 ns more than it; 0.1 ns for a counted entry.
 
@@ -52,7 +52,7 @@ struct Counted {
 }
 
 impl Translation<'_> {
-    /// The present code of a function that is called through its cell.
+    /// The current code of a function that is called through its cell.
     pub(super) fn load_cell(&mut self, name: String, signature: &Signature) -> Compiled {
         let word = self.near_address(Symbol::IndirectCell(name));
         let flags = self.word_flags();
@@ -115,7 +115,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Takes one from a counter.
+    /// Decrements a counter.
     fn count_down(&mut self, name: String) -> Counted {
         let word = self.near_address(Symbol::Counter(name));
         let flags = self.word_flags();

@@ -1,8 +1,8 @@
 //! Conversions. The target is the type of the result.
 //!
-//! Float to integer saturates, and NaN gives 0. Cranelift converts to 32 and 64 bits only: narrower targets are clamped
-//! on the way, 128 bits go through routines. Every conversion of an integer to `Float16` may go through `Float64`: an
-//! integer that `Float64` rounds is beyond the largest `Float16` anyway.
+//! Float to integer saturates, and NaN yields 0. Cranelift converts to 32 and 64 bits only: narrower targets are clamped in
+//! between, 128 bits go through routines. Every conversion of an integer to `Float16` may go through `Float64`: an integer
+//! that `Float64` rounds is beyond the largest `Float16` anyway.
 
 use brolga_ir::intrinsic::Convert;
 use brolga_ir::{Inst, LowType};

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The run time's `objects/dispatch.rs` defines the contents of a line, and when it is valid. A call that reaches several methods has
-//! several lines. The operands lie in an array in the frame, which low IR has just filled: the loads are forwarded from the stores.
+//! several lines. The operands are in an array in the frame, which low IR has just filled: the loads are forwarded from the
+//! stores.
 //!
 //! Calls with more than [`LINE_KEYS`](thread::LINE_KEYS) operands go to the run time directly.
 //!
@@ -34,7 +35,7 @@ impl Translation<'_> {
         };
         let tags = self.tags(inst, count)?;
         self.note_call(inst, &tags);
-        // Made here, and not in a block that does not come before the others.
+        // Emitted here, because the later blocks do not dominate each other.
         let given = self.args(inst)?;
         let thread = self.thread();
         let flags = MemFlagsData::trusted();
@@ -83,7 +84,7 @@ impl Translation<'_> {
         Ok(tags.collect())
     }
 
-    /// The array as it was stored to: the start of the frame and an offset, so that Cranelift sees that it is the same place.
+    /// The array as it was stored to: the start of the frame and an offset, so that Cranelift recognises the same place.
     fn array(&mut self, inst: Inst) -> Result<(Value, i32), TranslateError> {
         let func = self.func;
         let moved = func.args(inst).first().and_then(|&array| func.def_inst(array));
@@ -96,7 +97,7 @@ impl Translation<'_> {
         Ok((self.arg(inst, 0)?, 0))
     }
 
-    /// The address of the line for these tags, less what lies in front of the first line.
+    /// The address of the line for these tags, minus the offset of the first line.
     fn line(&mut self, cache: Value, tags: &[Value]) -> Value {
         let mut hash = None;
         for &tag in tags {

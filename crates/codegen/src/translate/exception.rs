@@ -78,8 +78,8 @@ impl Translation<'_> {
         self.define(inst, &[depth])
     }
 
-    /// The check behind a call of C for an exception that waits for its return. A waiting one is among the thread's exceptions, so the routine
-    /// is only asked if there are any.
+    /// The check after a call of C for an exception that waits for its return. A waiting one is among the thread's
+    /// exceptions, so the routine is only called if there are any.
     pub(super) fn carried_exception(&mut self, inst: Inst) -> Done {
         if self.is_answered(inst) {
             return Ok(());
@@ -126,14 +126,14 @@ impl Translation<'_> {
         self.inside.map(|enter| Inside { enter, record: self.record() })
     }
 
-    /// Where an exception out of a compiled callee arrives.
+    /// The block where an exception from a compiled callee arrives.
     pub(super) fn landing(&mut self, enter: Inst) -> clif::Block {
         let made = self.pads[enter].landing.expand().unwrap_or_else(|| self.cold_block());
         self.pads[enter].landing = made.into();
         made
     }
 
-    /// Where code branches to when an exception is pending.
+    /// The block to branch to when an exception is pending.
     pub(super) fn pending(&mut self) -> clif::Block {
         let Some(enter) = self.inside else {
             let made = self.unwind.unwrap_or_else(|| self.cold_block());

@@ -112,13 +112,13 @@ impl Translation<'_> {
         let z_lost = self.b.ins().fsub(z, z_part);
         let lost = self.b.ins().fadd(p_lost, z_lost);
         let zero = self.b.ins().f64const(0.0);
-        // Infinite and NaN sums lose NaN, which is not ordered.
+        // For infinite and NaN sums the error is NaN, which is unordered.
         let inexact = self.b.ins().fcmp(FloatCC::OrderedNotEqual, lost, zero);
         let bits = self.b.ins().bitcast(types::I64, MemFlagsData::new(), sum);
         let odd = self.b.ins().band_imm_u(bits, 1);
         let even = self.b.ins().icmp_imm_u(IntCC::Equal, odd, 0);
         let adjust = self.b.ins().band(inexact, even);
-        // One step up in magnitude if what was lost points away from zero, else one step down: both are odd.
+        // One step up in magnitude if the error points away from zero, else one step down: both are odd.
         let lost_up = self.b.ins().fcmp(FloatCC::GreaterThan, lost, zero);
         let sum_up = self.b.ins().fcmp(FloatCC::GreaterThan, sum, zero);
         let same = self.b.ins().icmp(IntCC::Equal, lost_up, sum_up);
@@ -179,7 +179,7 @@ impl Translation<'_> {
         let (same, both_nan);
         if low == LowType::F16 {
             same = self.b.ins().icmp(IntCC::Equal, x, y);
-            // Beyond the bits of infinity, apart from the sign, lie the NaNs.
+            // Apart from the sign, NaNs have greater bits than infinity.
             let is_nan = |t: &mut Self, v| {
                 let magnitude = t.b.ins().band_imm_u(v, SIGN16 - 1);
                 t.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, magnitude, 0x7c00)

@@ -2,8 +2,8 @@
 //!
 //! Cranelift leaves these to the caller; they are completed here:
 //!
-//! - *Shift counts* at least as wide as the value give zero or the sign; Cranelift takes them modulo the width. A count that is masked to less than the width
-//!   needs no test, and a mask of `width - 1` is redundant in Cranelift.
+//! - *Shift counts* at least as wide as the value yield zero or the sign; Cranelift takes them modulo the width. A count
+//!   that is masked to less than the width needs no test, and a mask of `width - 1` is redundant in Cranelift.
 //! - *Division* by zero, and the quotient of typemin by −1, throw `DivideError`; Cranelift would stop the process. A
 //!   constant divisor other than 0 and −1 needs no check, and neither does a case that an earlier branch
 //!   excludes: `lower` makes such branches, where passes can see them. `srem_int(typemin, -1)` is 0.
@@ -153,7 +153,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Cranelift looks at the low bits of a count only, so a wide one can be cut.
+    /// Cranelift reads only the low bits of a count, so a wide one can be cut.
     fn shift_count(&mut self, count: Value) -> Value {
         if self.b.func.dfg.value_type(count) == types::I128 {
             self.b.ins().ireduce(types::I64, count)
@@ -228,7 +228,7 @@ impl Translation<'_> {
         self.define(inst, &[value, wrapped])
     }
 
-    /// Eight and sixteen bits: computed exactly in 32 bits, which wrapped if going back changes it.
+    /// Eight and sixteen bits: computed exactly in 32 bits, which wrapped if narrowing changes it.
     fn checked_narrow(
         &mut self,
         inst: Inst,
@@ -313,7 +313,8 @@ impl Translation<'_> {
         (self.b.ins().iconcat(low, high), wrapped)
     }
 
-    /// Magnitudes multiplied without sign; a negative product reaches one further down than a positive one up.
+    /// Magnitudes multiplied without sign; the least negative product has a magnitude one greater than the largest positive
+    /// one.
     fn checked_smul128(&mut self, x: Value, y: Value) -> Checked {
         let (x_negative, y_negative) = (self.is_negative(x), self.is_negative(y));
         let magnitude = |t: &mut Self, v, negative| {

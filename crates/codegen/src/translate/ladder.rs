@@ -1,4 +1,4 @@
-//! Ladders of comparisons become tables of jumps.
+//! Turns ladders of comparisons into jump tables.
 //!
 //! ```text
 //!   b1: … goto b2 if not x === 4; a            b1: …
@@ -24,10 +24,11 @@ use cranelift_codegen::ir::{self as clif, BlockCall, InstBuilder, JumpTableData,
 
 use super::{TranslateError, Translation};
 
-/// From so many constants on a table is faster: it costs eight instructions and one jump that may be predicted wrongly.
+/// The number of constants from which on a table is faster: it costs eight instructions and one jump that may be
+/// mispredicted.
 const RUNGS: usize = 5;
 
-/// A table has at most so many places for each constant.
+/// The most places of a table for each constant.
 const SPARSE: u64 = 8;
 
 /// A branch on whether a value is a constant.
@@ -42,7 +43,8 @@ struct Rung {
 }
 
 impl Translation<'_> {
-    /// Translates the ladder that begins with the branch at the end of `block`, if one does. Its other blocks are left out from then on.
+    /// Translates the ladder that begins with the branch at the end of `block`, if one does. Its other blocks are then
+    /// skipped.
     pub(super) fn ladder(&mut self, block: Block) -> Result<bool, TranslateError> {
         if self.loops.is_none() || self.linkage.is_profiled || self.in_ladder.contains(block) {
             return Ok(false);
@@ -90,7 +92,7 @@ impl Translation<'_> {
         Ok(true)
     }
 
-    /// The rungs from a block on, as far as nothing else is done between them.
+    /// The rungs from a block on, up to the first other instruction.
     fn rungs(&mut self, block: Block) -> Vec<Rung> {
         let mut rungs: Vec<Rung> = Vec::new();
         let mut next = Some(block);
@@ -153,7 +155,7 @@ impl Translation<'_> {
         (is_dense && !is_foreseen).then(|| (least as u64, places as usize + 1))
     }
 
-    /// Whether a rung mostly holds.
+    /// Whether a rung's condition is mostly true.
     fn is_foreseen(&self, rung: Rung) -> bool {
         let Some(branch) = self.func.terminator(rung.from) else { return false };
         let is_first = self.func.inst_blocks(branch).first() == Some(&rung.equal);
@@ -164,7 +166,7 @@ impl Translation<'_> {
         })
     }
 
-    /// An edge, with what it passes.
+    /// An edge, with its arguments.
     fn way(&mut self, from: Block, to: Block) -> Result<BlockCall, TranslateError> {
         let args = self.edge(from, to)?;
         let to = self.block(to)?;

@@ -11,8 +11,8 @@
 //!
 //! Atomics have no region: Cranelift treats each as a fence. Constant memory at a known place is always readable,
 //! which lets Cranelift move its loads; at a computed place, a bounds test may guard the load. Loads of `immutable` do not move like that: the
-//! object's first stores are in the same region, and a check of its type may guard them. The program answers for raw memory: an access through a bad
-//! `Ptr` is the program's fault, as in C.
+//! object's first stores are in the same region, and a check of its type may guard them. The program is responsible for raw
+//! memory: an access through a bad `Ptr` is the program's fault, as in C.
 //!
 //! Atomics are sequentially consistent for every requested order: Cranelift has no other. They exist up to 64 bits.
 
@@ -62,7 +62,7 @@ pub(super) fn alias_regions(func: &Func, out: &mut clif::Function) -> AliasRegio
 }
 
 impl Translation<'_> {
-    /// Of aligned words of a region, which are there.
+    /// The flags for aligned words of a region that are mapped.
     pub(super) fn region_flags(&self, region: Region) -> MemFlagsData {
         let mut flags = MemFlagsData::trusted();
         flags.set_alias_region(Some(self.regions[region as usize]));
@@ -114,8 +114,8 @@ impl Translation<'_> {
         self.define(by, &[value])
     }
 
-    /// The conversion that makes a loaded integer wider, if nothing else becomes of it: the load does that at once, and is the
-    /// result of the conversion. Cranelift joins the two only if no instruction with an effect stands between them.
+    /// The conversion that makes a loaded integer wider, if that is its only use: the load then extends at once, and is the
+    /// result of the conversion. Cranelift fuses the two only if no instruction with an effect is between them.
     fn extension(&mut self, load: Inst, low: LowType) -> Option<Extension> {
         if !matches!(low, LowType::I8 | LowType::I16 | LowType::I32) {
             return None;

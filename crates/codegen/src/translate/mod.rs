@@ -78,38 +78,21 @@ use crate::thread;
 pub enum TranslateError {
     /// The function is not low IR.
     #[error("`{name}` is high IR; only low IR becomes machine code")]
-    NotLow {
-        /// The function.
-        name: String,
-    },
+    NotLow { name: String },
     /// The function has no blocks, or a block does not end in a terminator.
     #[error("`{name}` has a block without a terminator")]
-    Unterminated {
-        /// The function.
-        name: String,
-    },
+    Unterminated { name: String },
     /// An operand has no value here.
     #[error("in `{name}`, an operand of {inst} is not defined before its use")]
-    Undefined {
-        /// The function.
-        name: String,
-        /// The statement.
-        inst: Inst,
-    },
-    /// The types of the operands or results are not those of the operation.
+    Undefined { name: String, inst: Inst },
+    /// The types of the operands or results do not fit the operation.
     #[error("in `{name}`, the types of {inst} do not fit its operation")]
-    Types {
-        /// The function.
-        name: String,
-        /// The statement.
-        inst: Inst,
-    },
-    /// A C function is called in a way that this host's C convention leaves open.
+    Types { name: String, inst: Inst },
+    /// A call of a C function that this host's C convention does not define.
     #[error(
         "in `{name}`, the call of C function `{callee}` passes {what}, which is not supported on this host"
     )]
     Foreign {
-        /// The function.
         name: String,
         /// The C function.
         callee: String,
@@ -119,9 +102,7 @@ pub enum TranslateError {
     /// The code generator has no such operation.
     #[error("in `{name}`, {inst} is {what}, which the code generator does not have")]
     Unsupported {
-        /// The function.
         name: String,
-        /// The statement.
         inst: Inst,
         /// The operation.
         what: &'static str,
@@ -161,7 +142,7 @@ pub struct Translated {
     pub data: Vec<(Symbol, Box<[u8]>)>,
     /// The variables that are kept in the frame, by the numbers of their stack slots.
     pub homes: Vec<(Name, u32)>,
-    /// Code that stands behind the function's own: the external name `u2:N`, by N.
+    /// Code that follows the function's own: the external name `u2:N`, by N.
     pub loops: Vec<Vec<u8>>,
 }
 
@@ -179,7 +160,7 @@ impl Translator {
 
     /// Translates `func` into `out`, which is cleared first.
     ///
-    /// `linkage` says how it reaches what is compiled apart from it.
+    /// `linkage` determines how it reaches separately compiled code.
     pub fn translate(
         &mut self,
         cx: &Context,
@@ -314,7 +295,7 @@ struct Passed {
     value: Value,
 }
 
-/// One function on its way.
+/// The function being translated.
 struct Translation<'a> {
     b: FunctionBuilder<'a>,
     cx: &'a Context,
@@ -323,7 +304,7 @@ struct Translation<'a> {
     name: String,
     /// The translation of arguments and results.
     values: SecondaryMap<Value, PackedOption<clif::Value>>,
-    /// The constants that the block being translated has already.
+    /// The constants already materialized in the current block.
     consts: FxHashMap<Value, clif::Value>,
     blocks: SecondaryMap<Block, PackedOption<clif::Block>>,
     passed: SecondaryMap<Block, Vec<Passed>>,
@@ -339,7 +320,7 @@ struct Translation<'a> {
     record: Option<thread::Handler>,
     pads: SecondaryMap<Inst, exception::Pads>,
     isa: &'a TargetIsa,
-    /// How many calls note that they leave compiled code.
+    /// The number of calls that record an exit from compiled code.
     exits: u32,
     linkage: CallLinkage<'a>,
     result_pointer: Option<clif::Value>,
@@ -355,7 +336,7 @@ struct Translation<'a> {
     apart: Option<clif::StackSlot>,
     /// The OSR check on whose answer the next instruction branches.
     asked: Option<String>,
-    /// The exception check that the call in front of it has answered.
+    /// The exception check that the call before it has made redundant.
     answered: Option<Inst>,
     /// Where values are used, if requested.
     uses: Option<SecondaryMap<Value, Uses>>,
@@ -369,9 +350,9 @@ struct Translation<'a> {
     in_ladder: EntitySet<Block>,
     /// The blocks that a table of jumps replaces.
     replaced: EntitySet<Block>,
-    /// The code of loops that stand behind the function.
+    /// The code of loops that follow the function.
     loops_behind: Vec<Vec<u8>>,
-    /// The block of the frame by which they are called.
+    /// The stack slot for calling them.
     loop_memory: Option<clif::StackSlot>,
     /// The values that are used outside of their blocks, if requested.
     leaving: Option<EntitySet<Value>>,
@@ -404,7 +385,7 @@ impl Translation<'_> {
             self.func.params().to_vec().into_iter().for_each(|param| self.keep(param));
         }
         for &block in rpo {
-            // A ladder's blocks come behind its first.
+            // A ladder's blocks come after its first.
             if self.replaced.contains(block) {
                 continue;
             }
@@ -429,7 +410,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Stores a value in the frame for each variable of the source that it is.
+    /// Stores a value in the frame for each source variable that has it.
     fn keep(&mut self, value: Value) {
         let (Some(names), Some(made)) = (self.named.get(&value), self.values[value].expand()) else { return };
         for name in names.clone() {
@@ -511,7 +492,7 @@ impl Translation<'_> {
             });
             let is_phi = func.op(inst) == Op::Phi;
             if !is_phi {
-                // Parameters of a block stand in front of its instructions.
+                // Parameters of a block precede its instructions.
                 phis.drain(..).for_each(|phi| self.keep(phi));
             }
             self.inst(block, inst)?;
@@ -662,8 +643,8 @@ impl Translation<'_> {
         self.define(inst, &[param])
     }
 
-    /// Notes for every block what it passes to the φs of its successors, so that an edge costs what it passes and not
-    /// what all predecessors pass.
+    /// Records for every block the arguments for its successors' φs, so that the cost of an edge does not depend on the
+    /// other predecessors.
     fn collect_edges(&mut self, rpo: &[Block]) {
         let func = self.func;
         for &to in rpo {
@@ -715,8 +696,9 @@ impl Translation<'_> {
         }
         self.count_branch(block, inst)?;
         let (yes_args, no_args) = (self.edge(block, yes)?, self.edge(block, no)?);
-        // Cranelift lays out the block that it is told first last: the loop exit, else the successor that is taken less often. Outside of loops a cold successor
-        // goes second all the same: registers are allocated in this order, and what it reads would be live until the end of the function.
+        // Cranelift lays out the first successor last: the loop exit, else the successor that is taken less often. Outside
+        // of loops a cold successor goes second all the same: registers are allocated in this order, and the values it reads
+        // would be live until the end of the function.
         let likely = self.func.branch_weights(inst).is_some_and(|weights| weights.yes() > weights.no());
         let invert = match self.loops.as_ref().and_then(|loops| Some((loops, loops.loop_of(block)?))) {
             Some((loops, own)) => match (!loops.contains(own, yes), !loops.contains(own, no)) {
@@ -822,7 +804,7 @@ impl Translation<'_> {
                 self.b.ins().iconcat(lo, hi)
             }
             LowType::V128 => self.vector_constant(bits),
-            // `iconst` wants the bits above the width to be clear.
+            // `iconst` requires the bits above the width to be clear.
             _ => self.b.ins().iconst(abi_of(low).clif(), bits as u64 as i64),
         }
     }
@@ -931,7 +913,7 @@ impl Translation<'_> {
         Err(TranslateError::Unsupported { name: self.name.clone(), inst, what })
     }
 
-    /// The thread. Reading its register is one move, less than keeping it alive across a function would cost.
+    /// The thread. Reading its register is one move, which costs less than keeping it live across a function.
     fn thread(&mut self) -> clif::Value {
         thread::current_thread(&mut self.b)
     }

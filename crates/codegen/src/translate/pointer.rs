@@ -11,7 +11,7 @@
 //!
 //! `c_header.rs` explains why the native call has the same effect. It needs a thread in the heap: the native path is only made if the check for an
 //! exception of C directly follows, which makes the function one that handles objects, and if the function never leaves the heap. The native path
-//! has no check, since no exception waits there.
+//! has no check, since no exception is pending there.
 //!
 //! Cost: ten instructions and 2 ns instead of 70 on the native path; 0.5 ns more for a function of C.
 
@@ -26,8 +26,8 @@ use crate::c_header::{HEADER_BYTES, HEADER_TABLE, HEADER_WORD, expected};
 use crate::thread;
 
 impl Translation<'_> {
-    /// Makes a call through an address, with its check, if the address may be that of a C entry; whether it did. `passed` are the declared
-    /// arguments without the address, `c_signature` and `c_args` the signature of C with its arguments.
+    /// Makes a call through an address, with its check, if the address may be a C entry's; returns whether it did. `passed`
+    /// are the declared arguments without the address, `c_signature` and `c_args` the signature of C with its arguments.
     pub(super) fn call_pointer(
         &mut self,
         inst: Inst,
@@ -102,14 +102,14 @@ impl Translation<'_> {
         Ok(true)
     }
 
-    /// Whether the function has a region in which collections do not wait for it.
+    /// Whether the function has a region during which collections do not wait for the thread.
     fn leaves_heap(&self) -> bool {
         let func = self.func;
         let mut insts = func.blocks().flat_map(|block| func.block_insts(block));
         insts.any(|inst| func.op(inst) == Op::CallRuntime(RuntimeFn::GcLeave))
     }
 
-    /// Passes over a check that the call in front of it has answered; whether this is one.
+    /// Skips a check that the call before it has made redundant; returns whether this is one.
     pub(super) fn is_answered(&mut self, inst: Inst) -> bool {
         self.answered.take_if(|answered| *answered == inst).is_some()
     }

@@ -61,7 +61,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Notes the types with which a dynamic call is made, the first times.
+    /// Records the operand types of the first executions of a dynamic call.
     pub(super) fn note_call(&mut self, inst: Inst, tags: &[Value]) {
         let Some(site) = self.site(inst).filter(|_| tags.len() <= SEEN_OPERANDS) else { return };
         let cell = self.cell(site);

@@ -1,10 +1,10 @@
 //! Vectors: every operation on lanes.
 //!
 //! A `v128` is an `i8x16` between operations, and gets an operation's type by a `bitcast`, which emits no instruction.
-//! Lane 0 lies in the low bits and comes first in memory, on every host that `isa.rs` takes.
+//! Lane 0 is in the low bits and comes first in memory, on every host that `isa.rs` takes.
 //!
-//! A shift whose count is not below the width gives zero, or the sign, as a scalar one does; the processor's own shifts
-//! differ in that, so only counts that are constants are free.
+//! A shift whose count is not below the width yields zero, or the sign, as a scalar one does; the processor's own shifts
+//! differ in that, so only constant counts are free.
 
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
@@ -79,7 +79,7 @@ impl Translation<'_> {
             return self.bad(inst);
         }
         let zero = self.func.args(inst).first().and_then(|&v| self.func.as_bits(v)) == Some(0);
-        // A register of its own is the rest of a vector that is 0.
+        // A scalar register already has zeros in the other lanes.
         let made = if zero && lane == 0 && ty.lane_bits() >= 32 {
             self.b.ins().scalar_to_vector(ty, value)
         } else {
@@ -88,7 +88,7 @@ impl Translation<'_> {
         self.define_vector(inst, made)
     }
 
-    /// A half of one vector that takes the place of a half of another: one shuffle, without an integer register.
+    /// Replaces a half of a vector by a half of another: one shuffle, without an integer register.
     fn moved_half(&mut self, inst: Inst, lanes: Lanes, lane: u8) -> Result<Option<Value>, TranslateError> {
         let moved = self.func.args(inst).get(1).and_then(|&v| self.func.def_inst(v));
         let Some((moved, Op::ExtractLane(Lanes::I64x2, from @ 0..=1))) = moved.map(|i| (i, self.func.op(i)))
@@ -106,7 +106,7 @@ impl Translation<'_> {
         Ok(Some(self.b.ins().shuffle(kept, half, order)))
     }
 
-    /// The vector whose high half the operand has as its low half.
+    /// The vector whose high half is the operand's low half.
     fn high_half_of(&mut self, inst: Inst, ty: Type) -> Result<Option<Value>, TranslateError> {
         let made = self.func.args(inst).first().and_then(|&v| self.func.def_inst(v));
         let Some(made) = made.filter(|&i| self.func.op(i) == Op::InsertLane(Lanes::I64x2, 0)) else {
@@ -133,7 +133,7 @@ impl Translation<'_> {
         self.define_vector(inst, made)
     }
 
-    /// The comparison of integers that a vector has the bits of.
+    /// The comparison of integers that produced a vector's bits.
     fn compared(&self, vector: Value) -> Option<Value> {
         let dfg = &self.b.func.dfg;
         let made = |value: Value| dfg.value_def(value).inst().map(|made| (made, dfg.insts[made].opcode()));
@@ -255,7 +255,7 @@ impl Translation<'_> {
         let known = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v));
         let near = known.is_some_and(|n| n < u128::from(width)) || self.near_count(inst, width)?.is_some();
         let last = i64::from(width) - 1;
-        // Nothing but the sign is left by the longest shift.
+        // The longest shift leaves only the sign.
         let count = if op == Intrinsic::AshrInt && !near {
             let last = self.b.ins().iconst(types::I64, last);
             self.b.ins().umin(count, last)

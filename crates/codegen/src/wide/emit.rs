@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   rdi   the block of memory          carried values, inputs and constants have a register each, as far as there are enough;
-//!   …     counters, words, the bound   what an iteration makes takes one until its last use
+//!   …     counters, words, the bound   values of an iteration take one until their last use
 //!   r11   sums of a counter and a constant
 //! ```
 //!
@@ -54,9 +54,9 @@ struct Emission<'a> {
     /// The bits of all vectors.
     bits: Bits,
     asm: Asm,
-    /// Where values are now.
+    /// The current registers of values.
     at: Vec<Option<Xmm>>,
-    /// How often values are still used in this iteration.
+    /// The remaining uses of values in this iteration.
     uses: Vec<u32>,
     free: SmallVec<[Xmm; 16]>,
     /// Values that keep their registers.
@@ -76,7 +76,7 @@ impl<'a> Emission<'a> {
                 uses[of] += 1;
             }
         }
-        // The next iteration uses what is carried.
+        // The next iteration uses the carried values.
         wide.carried.iter().for_each(|one| uses[one.next] += 1);
         let mut made = Emission {
             wide,
@@ -181,7 +181,7 @@ impl<'a> Emission<'a> {
         }
     }
 
-    /// Parts that were stored by themselves: loaded at once they would have to wait until they are in the cache.
+    /// Parts that were stored separately: one wide load would wait until all stores are in the cache.
     fn load_parts(&mut self, to: Xmm, disp: i32) {
         self.asm.vex_rm(LOAD, Bits::Half, to, NONE, At::Base(BLOCK, None, disp));
         for part in 1..self.wide.parts as u8 {
@@ -217,7 +217,7 @@ impl<'a> Emission<'a> {
 
     // ----- an iteration -----
 
-    /// The register of a value that is used; of a value in memory a register for this use.
+    /// The register of a used value; for a value in memory, a register for this use.
     fn operand(&mut self, of: Wide) -> Option<Xmm> {
         if let Some(register) = self.at[of] {
             return Some(register);
@@ -228,7 +228,7 @@ impl<'a> Emission<'a> {
         Some(register)
     }
 
-    /// Behind a use.
+    /// Records a use.
     fn used(&mut self, of: Wide, register: Xmm) {
         self.uses[of] -= 1;
         if self.at[of].is_none() {
@@ -239,14 +239,14 @@ impl<'a> Emission<'a> {
         }
     }
 
-    /// The register in which a value is carried, if it is the next one of what is carried and that is not used any more.
+    /// The register in which a value is carried, if the value is the next one of a carried value that has no more uses.
     fn carrier(&self, value: Wide) -> Option<Xmm> {
         let number = self.wide.carried.iter().position(|one| one.next == value)?;
         let carried = self.wide.values.iter().position(|made| *made == Made::Carried(number))?;
         self.at[carried].filter(|_| self.uses[carried] == 0)
     }
 
-    /// Gives a value its register.
+    /// Assigns a register to a value.
     fn place(&mut self, value: Wide) -> Option<Xmm> {
         let register = match self.carrier(value) {
             Some(register) => {
@@ -259,7 +259,7 @@ impl<'a> Emission<'a> {
         Some(register)
     }
 
-    /// A value that nothing uses frees its register at once.
+    /// An unused value frees its register at once.
     fn settle(&mut self, value: Wide, register: Xmm) {
         if self.uses[value] == 0 && !self.kept[value] {
             self.at[value] = None;
@@ -315,7 +315,7 @@ impl<'a> Emission<'a> {
         self.asm.vex_rr(ALL_WORDS, self.bits, to, NONE, to);
     }
 
-    /// The sum is made in the register of the third operand, or of a copy of it.
+    /// The sum is computed in the register of the third operand, or of a copy of it.
     fn fma(&mut self, vex: Vex, value: Wide, operands: &[Wide], from: &[Xmm]) -> Option<()> {
         let (&[a, b, c], &[_, _, sum]) = (from, operands) else { return None };
         // Other operands may have the register of the result only if they are the same value.
@@ -357,7 +357,7 @@ impl<'a> Emission<'a> {
         Some(())
     }
 
-    /// Whether a value is what these φs carry.
+    /// Whether these φs carry a value.
     fn is_carried(&self, value: Wide, phis: &Parts<Value>) -> bool {
         match self.wide.values[value] {
             Made::Carried(n) => self.wide.carried[n].phis == *phis,
@@ -395,7 +395,7 @@ impl<'a> Emission<'a> {
         self.asm.jcc(cond, head);
     }
 
-    /// Counts, and leaves the flags.
+    /// Steps the counters. Preserves the flags.
     fn step(&mut self) {
         for (n, counter) in self.wide.counters.iter().enumerate() {
             let register = self.counter(n);

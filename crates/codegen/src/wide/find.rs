@@ -39,7 +39,7 @@ pub(crate) fn leaving(func: &Func) -> EntitySet<Value> {
     leaving
 }
 
-/// Whether a block leads to itself and computes with vectors.
+/// Whether a block is its own successor and computes with vectors.
 pub(crate) fn is_candidate(func: &Func, block: Block) -> bool {
     let is_vector = |inst| {
         matches!(func.op(inst), Op::Load(_) | Op::Store(_))
@@ -106,7 +106,7 @@ pub(crate) fn find(
 /// A wide value under construction.
 struct Placed {
     made: Made,
-    /// Where in the block it is made.
+    /// The position in the block where it is computed.
     place: usize,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Search<'a> {
     func: &'a Func,
     block: Block,
     features: Features,
-    /// How many vectors are one.
+    /// The number of vectors in a wide value.
     parts: usize,
     /// Places of the block's instructions.
     at: FxHashMap<Inst, usize>,
@@ -128,7 +128,7 @@ pub(super) struct Search<'a> {
     values: Vec<Placed>,
     /// Values all of whose lanes have equal bits.
     masks: EntitySet<MaskOf>,
-    /// Where the value is made that is looked at.
+    /// The position of the value under examination.
     place: usize,
 }
 
@@ -552,7 +552,7 @@ impl Search<'_> {
         steps.into_iter().map(|(_, step)| step).collect()
     }
 
-    /// The test at the end, and where the loop leads.
+    /// The test at the end, and the exit of the loop.
     fn end(&mut self) -> Option<(End, Block)> {
         let func = self.func;
         let branch = func.terminator(self.block)?;

@@ -28,8 +28,8 @@
 //! nothing, uses no stack except its return address, and follows the host's C convention. It clears the upper halves before it returns, because instructions without VEX
 //! would wait for them.
 //!
-//! Cost: one look at each block that is its own successor; a call and some moves each time the loop is entered. Not done: conversions between widths,
-//! minima of floats, shifts by variable counts, operations without an AVX2 instruction.
+//! Cost: one visit to each block that is its own successor; a call and some moves each time the loop is entered. Not done:
+//! conversions between widths, minima of floats, shifts by variable counts, operations without an AVX2 instruction.
 
 pub(crate) mod emit;
 pub(crate) mod find;
@@ -173,7 +173,7 @@ pub(crate) struct WideLoop {
     pub(crate) values: Vec<Made>,
     pub(crate) steps: Vec<Step>,
     pub(crate) end: End,
-    /// Where it leads.
+    /// The block after the loop.
     pub(crate) exit: Block,
 }
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! [`TypedFunc::call`] enters and leaves each time. An interpreter or an emulator that runs short blocks enters once, by [`activate`], and calls within
-//! that *activation*. All calls within one are made in the world in which it began, as those of one compiled function are; a redefinition takes effect
-//! in the next activation.
+//! that *activation*. All calls within one are made in the world in which it began, as calls within one compiled function
+//! are; a redefinition takes effect in the next activation.
 //!
 //! **During an activation**, collections wait for the thread unless it runs compiled code, which polls; and retired code waits for it. So
 //! it should neither block nor continue for long without a call. Blocking work belongs in [`Thread::blocking`](brolga_runtime::Thread::blocking).
@@ -78,9 +78,10 @@ impl Activation<'_> {
         body(self)
     }
 
-    /// Makes the calls within `body` in a world that was, as `invoke_in_world` does; in the newest one if the number is higher
-    /// ([`Runtime::world`](brolga_runtime::Runtime::world) counts them). A version of a function stays while a thread is in one of its worlds: in a world in which none
-    /// was for a while, calls may reach the oldest version that is still there, and dynamic calls may find no method.
+    /// Makes the calls within `body` in an earlier world, as `invoke_in_world` does; in the newest one if the number is
+    /// higher ([`Runtime::world`](brolga_runtime::Runtime::world) counts them). A version of a function stays while a thread
+    /// is in one of its worlds: in a world that no thread has been in for a while, calls may reach the oldest version that
+    /// still exists, and dynamic calls may find no method.
     pub fn in_world<R>(&self, world: u64, body: impl FnOnce(&Self) -> R) -> R {
         let _world = self.thread.enter_world_of(world);
         body(self)
@@ -92,8 +93,8 @@ impl Activation<'_> {
         self.thread
     }
 
-    /// Whether calls of the function may be made within: it belongs to the runtime, its dynamic calls look where those of the activation do, and no
-    /// scope is in use, whose objects no root would keep.
+    /// Whether calls of the function may be made within: it belongs to the runtime, its dynamic calls search the
+    /// activation's table, and no scope is in use, whose objects no root would keep.
     fn reaches(&self, callable: &Callable) -> bool {
         Arc::ptr_eq(self.runtime, callable.runtime())
             && callable.methods().is_none_or(|methods| methods.id() == self.runtime.methods().id())
@@ -104,21 +105,23 @@ impl Activation<'_> {
 /// The entry of a function without its types: for embedders that chain blocks of code.
 ///
 /// **Words.** Arguments and results are arrays of 64-bit words: one for each entry of the [signature](UntypedFunc::signature), two for one of
-/// 128 bits; a narrow value lies in the low end of its word, and the bits above a narrow result are left as they were.
+/// 128 bits; a narrow value is in the low bytes of its word, and the bits above a narrow result are left as they were.
 #[derive(Clone, Debug)]
 pub struct RawEntry {
     callable: Callable,
 }
 
 impl RawEntry {
-    /// The address of the word that leads to the function's code, for code that calls through it: `call [word]`. Nothing for a function of an engine's
-    /// unit, whose [code](RawEntry::code) stays where it is.
+    /// The address of the word that leads to the function's code, for code that calls through it: `call [word]`. `None` for
+    /// a function of an engine's unit, whose [code](RawEntry::code) does not move.
     ///
-    /// Reading it is safe as long as this entry, or another handle of the function, is held. To jump to what it holds, all of this must be true:
+    /// Reading it is safe as long as this entry, or another handle of the function, is held. To jump to its content, all of
+    /// this must be true:
     ///
     /// - The word was read by an acquire load since the thread's last safepoint. Compiled code that is called is a safepoint, and so are defining,
     ///   removing and evicting on the same thread: what the word held before may be freed then.
-    /// - The thread is in an [`Activation`] of the function's runtime, which began before the word was read: it pins the code and says the world.
+    /// - The thread is in an [`Activation`] of the function's runtime, which began before the word was read: it pins the
+    ///   code and determines the world.
     /// - The caller follows the calling convention of compiled code (`tail` of Cranelift; the thread is in the pinned register). Code that does not
     ///   calls the [trampoline](RawEntry::trampoline).
     #[must_use]
@@ -126,16 +129,17 @@ impl RawEntry {
         self.callable.word().map(std::ptr::with_exposed_provenance)
     }
 
-    /// The present address of the code, by an acquire load of the word. The caller's obligations are those of [`RawEntry::word`].
+    /// The current address of the code, by an acquire load of the word. The caller has the same obligations as for
+    /// [`RawEntry::word`].
     #[must_use]
     #[inline]
     pub fn code(&self) -> usize {
         self.callable.code()
     }
 
-    /// The trampoline of the signature: called with the [thread](Activation::thread), the code, the words of the arguments and room for those of the results,
-    /// by the C convention. It gives 0 when the function has returned; otherwise an exception is pending, which [`RawEntry::call`] would have
-    /// taken. It is valid as long as this entry is held.
+    /// The trampoline of the signature: called with the [thread](Activation::thread), the code, the words of the arguments
+    /// and memory for the results' words, by the C convention. It returns 0 when the function has returned; otherwise an
+    /// exception is pending, which [`RawEntry::call`] would have taken. It is valid as long as this entry is held.
     #[must_use]
     pub fn trampoline(&self) -> unsafe extern "C" fn(*const Thread, usize, *const u64, *mut u64) -> i32 {
         self.callable.trampoline()
@@ -150,8 +154,8 @@ impl RawEntry {
     ///
     /// The activation is one of the function's runtime, and no scope of it is in use on the thread. `args` has as many readable words as the
     /// parameters take, which hold values of the parameters' types (an object is the address of a live one), and `results` as many writable
-    /// words as the results take. A function of an engine's unit that calls dynamically finds the methods that all programs see, not those of its
-    /// own program.
+    /// words as the results take. A function of an engine's unit that calls dynamically finds the methods that all programs
+    /// see, not its own program's.
     #[inline]
     pub unsafe fn call(
         &self,
@@ -160,8 +164,8 @@ impl RawEntry {
         results: *mut u64,
     ) -> Result<(), Exception> {
         let trampoline: EntryFn = self.callable.trampoline();
-        // SAFETY: the trampoline and the code are those of one function, which `self` holds; the thread is the running one, and is entered, by the
-        // activation; the words are as the contract says. The trampoline returns on both exits.
+        // SAFETY: the trampoline and the code belong to one function, which `self` holds; the thread is the running one, and
+        // is entered, by the activation; the words satisfy the contract. The trampoline returns on both exits.
         let status = unsafe { trampoline(activation.thread, self.callable.code(), args, results) };
         if status != RETURNED || activation.entered.carries() {
             return Err(activation.entered.take_exception());
@@ -187,7 +191,8 @@ impl<A, R> TypedFunc<A, R> {
 }
 
 impl<A: Params, R: Value> TypedFunc<A, R> {
-    /// Calls the function within an activation. Where that is not of the function's runtime, or does not reach its methods, as [`TypedFunc::call`].
+    /// Calls the function within an activation. If the activation is not of the function's runtime, or does not reach its
+    /// methods, as [`TypedFunc::call`].
     ///
     /// # Errors
     /// As [`TypedFunc::call`].
@@ -197,7 +202,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
             return self.call(args);
         }
         let args = args.into_words();
-        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
+        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be initialised.
         let mut results = MaybeUninit::<R::Words>::zeroed();
         // SAFETY: as F1 of `func.rs`: lookup compared the sizes of both word types with the signature of the trampoline. The thread is the
         // activation's, which is the running one; it cannot be sent to another.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Rust value ──► its leaves ──► each at its place in a buffer ──► address     an argument
-//!   address of a buffer, in front of all arguments ──► leaves ──► Rust value    the result
+//!   address of a buffer, before all arguments ──► leaves ──► Rust value         the result
 //! ```
 //!
 //! Cost: an allocation for each such value, and a copy of each leaf.
@@ -14,7 +14,7 @@ use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 use super::func::{CallError, UntypedFunc, Word};
 use super::value::{Params, Value};
 
-/// A function, and how each of its values travels.
+/// A function, and how each of its values is passed.
 #[derive(Debug)]
 pub(crate) struct ByMemory {
     func: UntypedFunc,
@@ -22,12 +22,12 @@ pub(crate) struct ByMemory {
     result: Way,
 }
 
-/// How a value travels.
+/// How a value is passed.
 #[derive(Debug)]
 enum Way {
     /// As these leaves.
     Leaves(Box<[Abi]>),
-    /// As the address of so many bytes.
+    /// As the address of this many bytes.
     Memory(usize, Box<[Place]>),
 }
 

@@ -5,11 +5,10 @@
 //!   let value = fib.call((30,))?;                    any number of times, from any thread
 //! ```
 //!
-//! A handle holds its unit, so the code stays while it can be called; a handle to a function behind a slot finds the code at each
-//! call (`cell/`), which may compile it. A call attaches the running thread (once), puts the
-//! arguments into words on the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which
-//! returns also when an exception leaves the function. Calls nest: a C function that compiled code calls may call
-//! through a handle again.
+//! A handle holds its unit, so the code stays while it can be called; a handle to a function with a cell finds the code at
+//! each call (`cell/`), which may compile it. A call attaches the running thread (once), puts the arguments into words on
+//! the stack, and goes through the entry trampoline of the signature (`codegen/src/entry.rs`), which returns also when an
+//! exception leaves the function. Calls nest: a C function that compiled code calls may call through a handle again.
 //!
 //! A call is as safe as the program: checked IR has no undefined behaviour (types that its rows assert are tested where nothing
 //! proves them), and a program that uses `Ptr`, `@inbounds` or `foreigncall` has opened one of the named doors itself. Bits never become addresses at
@@ -72,7 +71,7 @@ pub enum LookupError {
     Image {
         /// The requested name.
         name: String,
-        /// How that shows.
+        /// The contradiction.
         reason: String,
     },
     /// The number of parameters differs.
@@ -107,7 +106,7 @@ pub enum LookupError {
         /// The Rust type that was given.
         rust: &'static str,
     },
-    /// A parameter or the result travels in memory, for which no Rust type stands. The untyped call remains.
+    /// A parameter or the result is passed in memory, for which there is no Rust type. The untyped call remains.
     #[error("a value of `{name}` travels in memory; no Rust type stands for that")]
     InMemory {
         /// The function.
@@ -137,7 +136,7 @@ impl From<EnterError> for CallError {
     }
 }
 
-/// Why a call gave no value. It takes two words, so that results travel in registers.
+/// Why a call returned no value. It takes two words, so that results are returned in registers.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum CallError {
     /// The function threw.
@@ -160,13 +159,13 @@ pub enum CallError {
     /// A limit of the call was reached.
     #[error(transparent)]
     Ended(Ended),
-    /// The system gives no thread that watches deadlines.
+    /// The system provides no thread to watch deadlines.
     #[error("there is no thread for deadlines")]
     NoWatch,
     /// The limit is fuel, and no program of the run time has prices.
     #[error("nothing takes fuel: programs get prices by `Options::fuel`")]
     NoPrices,
-    /// The system gives no thread for a guest.
+    /// The system provides no thread for a guest.
     #[error("there is no thread for a guest")]
     NoThread,
     /// A scope of the runtime is in use on this thread. Call inside it, or lend it ([`Scope::call_out`]).
@@ -178,7 +177,8 @@ pub enum CallError {
     /// An object is not of the type that the function takes.
     #[error(transparent)]
     Argument(Box<WrongArgument>),
-    /// Bits that are no value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of its union.
+    /// Bits that are not a value of the type that the function takes: a `Bool` is 0 or 1, and a selector names a member of
+    /// its union.
     #[error(transparent)]
     NoValue(Box<NoValue>),
     /// An argument could not be made in the heap.
@@ -189,7 +189,7 @@ pub enum CallError {
     Address {
         /// Which of the low arguments, from 0.
         index: u32,
-        /// How many bytes there have to be, if it is that of a value in memory.
+        /// The required number of bytes, if it is the address of a value in memory.
         bytes: Option<u32>,
     },
     /// The function takes an address that only compiled code can make.
@@ -198,10 +198,10 @@ pub enum CallError {
         /// Which of the low arguments, from 0.
         index: u32,
     },
-    /// An object stands where bits are passed, or bits where an object is; or the call was not made in a scope.
+    /// An object is given where bits are passed, or bits where an object is; or the call was not made in a scope.
     #[error("low value {index} is {}", if *.object { "an object, which is passed inside a scope" } else { "no object" })]
     Word {
-        /// Which of the low arguments, or which of the results behind them, from 0.
+        /// Which of the low arguments, or which of the results after them, from 0.
         index: u32,
         /// Whether the function has an object there.
         object: bool,
@@ -222,7 +222,7 @@ pub struct WrongArgument {
     pub got: String,
 }
 
-/// Bits that are no value of the type that the function takes.
+/// Bits that are not a value of the type that the function takes.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("the bits given for argument {index} are no value of type `{ty}`")]
 pub struct NoValue {
@@ -256,7 +256,7 @@ impl CallError {
     }
 }
 
-/// A number of arguments. No function has as many as it does not hold.
+/// A number of arguments, which fits for every function.
 fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -283,17 +283,17 @@ fn given_as(bytes: &Option<u32>) -> String {
     )
 }
 
-/// How messages call a reference to nothing.
+/// The name of an undefined reference in messages.
 const UNDEFINED: &str = "#undef";
 
 /// A low value at typed calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Word<'f, 'h> {
-    /// The bits of a value that is no object, in the low end. Among arguments: and no address.
+    /// The bits of a value that is not an object, and as an argument not an address, in the low end.
     Bits(u128),
-    /// A `Ptr`, as an argument. The program's accesses through it are its own door to memory.
+    /// A `Ptr`, as an argument. The program is responsible for its accesses through it.
     Pointer(*mut ()),
-    /// The bytes of a value that travels in memory, or room for those of the result, as an argument.
+    /// The bytes of a value that is passed in memory, or memory for the result's bytes, as an argument.
     Memory(&'f [Cell<u128>]),
     /// An object; `None` is an undefined reference.
     Object(Option<Root<'f, 'h>>),
@@ -304,20 +304,20 @@ pub enum Word<'f, 'h> {
 enum Address {
     /// A `Ptr`.
     Pointer,
-    /// That of so many bytes without objects.
+    /// The address of this many bytes without objects.
     Memory(u32),
-    /// That of something that only compiled code can make.
+    /// An address that only compiled code can make.
     Closed,
 }
 
-/// A compiled function and the way into it.
+/// A compiled function and its entry.
 #[derive(Clone)]
 pub(crate) struct Callable {
     entry: Arc<Entry>,
     to: Callee,
-    /// The callee's, at hand for each call.
+    /// The callee's runtime, cached for calls.
     runtime: Arc<Runtime>,
-    /// Where its dynamic calls look; nothing for code that makes none.
+    /// The table that its dynamic calls search; `None` for code without such calls.
     methods: Option<MethodTable>,
     /// Objects that stay as long as the function.
     kept: Option<Kept>,
@@ -337,7 +337,7 @@ type Kept = Arc<dyn Any + Send + Sync>;
 enum Callee {
     /// Code at an address in a unit.
     Code(Unit, usize),
-    /// Whatever is behind a slot.
+    /// The current code of a cell.
     Cell(IndirectCell),
 }
 
@@ -357,7 +357,8 @@ impl Callee {
         }
     }
 
-    /// Where dynamic calls look that begin in the code. The function behind a cell may change, and so sees the methods that all programs see.
+    /// The table that dynamic calls in the code search. The function of a cell may change, and so sees the methods that all
+    /// programs see.
     fn methods(&self) -> &MethodTable {
         match self {
             Callee::Code(unit, _) => unit.methods(),
@@ -405,12 +406,12 @@ impl Callable {
         Ok(Callable { entry, to, runtime, methods, kept: None })
     }
 
-    /// The function behind a cell.
+    /// The function of a cell.
     pub(super) fn of_cell(cell: &IndirectCell) -> Result<Callable, LookupError> {
         Callable::to(Callee::Cell(cell.clone()), cell.ty())
     }
 
-    /// Holds something beside the code, in the place of what it held so before.
+    /// Holds a value as long as the code, replacing the one held before.
     pub(super) fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
         self.kept = Some(kept);
     }
@@ -419,18 +420,18 @@ impl Callable {
         &self.runtime
     }
 
-    /// Where its dynamic calls look; nothing for code that makes none.
+    /// The table that its dynamic calls search; `None` for code without such calls.
     pub(crate) fn methods(&self) -> Option<&MethodTable> {
         self.methods.as_ref()
     }
 
-    /// Where the code is now.
+    /// The current address of the code.
     #[inline]
     pub(crate) fn code(&self) -> usize {
         self.to.code()
     }
 
-    /// The address of the word that leads to it, if there is one.
+    /// The address of its word, if there is one.
     pub(crate) fn word(&self) -> Option<usize> {
         match &self.to {
             Callee::Code(..) => None,
@@ -441,11 +442,12 @@ impl Callable {
     /// The trampoline, as long as this is held.
     #[inline]
     pub(crate) fn trampoline(&self) -> EntryFn {
-        // SAFETY: the address is that of a trampoline (`Entry`), which has this type by `codegen::entry`.
+        // SAFETY: the address is a trampoline's (`Entry`), which has this type by `codegen::entry`.
         unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<()>(self.entry.address)) }
     }
 
-    /// Calls the function. The result is one register, and callers are inlined: a value that travels through memory costs as much as the call.
+    /// Calls the function. The result is one register, and callers are inlined: returning a value through memory would cost
+    /// as much as the call.
     ///
     /// # Safety
     ///
@@ -496,7 +498,7 @@ impl Callable {
     ) -> Result<(), Box<CallError>> {
         // SAFETY: `self.entry` holds the trampoline. The callee is code that `self.to` holds, and has the trampoline's signature by L2
         // (`Jit::load`), or by W1 (`cell/place.rs`). The thread is the running one, and stays while the entry lives. The
-        // buffers are as F1 says. The trampoline returns on both exits.
+        // buffers satisfy F1. The trampoline returns on both exits.
         let status = unsafe { self.trampoline()(entry.thread(), self.to.code(), args, results) };
         // An exception from a C callback that is still pending leaves here as well.
         if status != RETURNED || entry.carries() {
@@ -579,7 +581,7 @@ impl UntypedFunc {
         Ok(UntypedFunc { callable, signature: ty.signature.clone(), objects, addresses, picky })
     }
 
-    /// The same, which holds something beside the code, as all its clones do.
+    /// The same function; it and its clones also hold a value as long as the code.
     #[must_use]
     pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> UntypedFunc {
         self.callable.kept = Some(kept);
@@ -591,18 +593,18 @@ impl UntypedFunc {
         self.objects.get(index)?.as_ref().map(|known| &known.ty)
     }
 
-    /// The native signature: what `call` takes and gives, one low value for each entry.
+    /// The native signature: the parameters and results of `call`, one low value for each entry.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// Where dynamic calls look that the function makes.
+    /// The table that the function's dynamic calls search.
     pub fn methods(&self) -> &MethodTable {
         self.callable.to.methods()
     }
 
-    /// Calls the function, which neither takes nor gives objects, nor takes addresses. Each argument is the bits of one low value, in its
-    /// low end; each result likewise, with zeros above.
+    /// Calls the function, which neither takes nor returns objects, nor takes addresses. Each argument is the bits of one
+    /// low value, in its low end; each result likewise, with zeros above.
     pub fn call(&self, args: &[u128]) -> Result<Vec<u128>, CallError> {
         self.check(args.len())?;
         if let Some(index) = self.signature.params.iter().position(|abi| *abi == Abi::Ptr) {
@@ -611,7 +613,7 @@ impl UntypedFunc {
         self.call_bits(args)
     }
 
-    /// Calls the function, which neither takes nor gives objects. The results are bits, as those of [`UntypedFunc::call`].
+    /// Calls the function, which neither takes nor returns objects. The results are bits, as for [`UntypedFunc::call`].
     pub fn call_with(&self, args: &[Word<'_, '_>]) -> Result<Vec<u128>, CallError> {
         self.check(args.len())?;
         let mut bits = Vec::with_capacity(args.len());
@@ -643,7 +645,7 @@ impl UntypedFunc {
         }
     }
 
-    /// Refuses functions with objects, and another number of arguments than there is.
+    /// Refuses functions with objects, and a wrong number of arguments.
     fn check(&self, given: usize) -> Result<(), CallError> {
         let Signature { params, results } = &self.signature;
         if let Some(index) = params.iter().chain(results).position(|abi| *abi == Abi::Object) {
@@ -663,7 +665,7 @@ impl UntypedFunc {
         }
     }
 
-    /// Calls the function inside a scope. The objects that it gives are kept by the scope's frame.
+    /// Calls the function inside a scope. The objects that it returns are kept by the scope's frame.
     pub fn call_in<'f, 'h>(
         &self,
         scope: &mut Scope<'f, 'h>,
@@ -706,8 +708,8 @@ impl UntypedFunc {
         let word = |(bits, abi): (u128, &Abi)| match abi {
             Abi::Object => {
                 let address = std::ptr::with_exposed_provenance_mut(bits as usize);
-                // SAFETY: compiled code has just given the address of an object of the scope's heap, which is the function's
-                // by the comparison above, or null; no safepoint of this thread stands between.
+                // SAFETY: compiled code has just returned the address of an object of the scope's heap, which is the
+                // function's by the comparison above, or null; no safepoint of this thread is between.
                 Word::Object(NonNull::new(address).map(|address| unsafe { scope.adopt(address) }))
             }
             _ => Word::Bits(bits),
@@ -726,7 +728,7 @@ impl UntypedFunc {
             words.extend([*bits as u64, (bits >> 64) as u64].into_iter().take(abi.words()));
         }
         let mut given = Words::from_elem(0, self.signature.result_words());
-        // SAFETY: F1: both have the length that the trampoline's signature says.
+        // SAFETY: F1: both have the length for the trampoline's signature.
         unsafe { self.callable.call(words.as_ptr(), given.as_mut_ptr()) }.map_err(|error| *error)?;
         let read = |(abi, offset): (Abi, i32)| {
             let at = offset as usize / 8;
@@ -760,7 +762,7 @@ impl IndirectCell {
 /// An argument of a type that has fewer values than its bits.
 #[derive(Debug)]
 struct Picky {
-    /// Its number among those of the program, from 1.
+    /// Its number among the program's arguments, from 1.
     index: usize,
     ty: TypeIn,
     form: Form,
@@ -769,7 +771,7 @@ struct Picky {
 }
 
 impl Picky {
-    /// Whether the low arguments are a value. One in memory is looked at where its memory is given.
+    /// Whether the low arguments are a value. A value in memory is checked where its memory is given.
     fn check(&self, args: &[u128]) -> Result<(), CallError> {
         if self.form.kind == FormKind::Memory {
             return Ok(());
@@ -836,7 +838,7 @@ fn addresses(ty: &FunctionType) -> Vec<Address> {
 /// The referents of the low arguments of a function that are objects.
 fn objects(jit: &Jit, name: &str, ty: &FunctionType) -> Result<Vec<Option<Known>>, LookupError> {
     let leaves: usize = ty.params.iter().map(|param| param.leaves.len()).sum();
-    // In front may be the address for a result that travels in memory.
+    // The address for a result in memory may come first.
     let Some(hidden) = ty.signature.params.len().checked_sub(leaves) else { return Ok(Vec::new()) };
     let mut objects = vec![None; hidden];
     for (at, param) in ty.params.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Typed calls as futures, each on a thread of a guest.
 //!
-//! Cost: that of `Guests::run`; the call itself is negligible.
+//! Cost: as `Guests::run`; the call itself is negligible.
 
 use std::future::Future;
 use std::pin::Pin;

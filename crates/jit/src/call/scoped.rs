@@ -15,7 +15,8 @@
 //! | [`Vector<T>`] | `Vector{T}` of numbers | `&[T]`, copied into the heap | `Vec<T>`, copied out of it |
 //!
 //! A handle is a [`Root`], which borrows from the scope that keeps its object: no unrooted object can be passed, and a
-//! result is rooted before Rust code gets it. Its type is checked on every call, because a root does not say what it refers to.
+//! result is rooted before Rust code gets it. Its type is checked on every call, because a root does not have the type of
+//! its object.
 //!
 //! Not done: tuples with objects in them, whose leaves cannot be distinguished from outside; a [`Handle`] to the tuple as an object
 //! serves where the function takes `Any`.
@@ -103,7 +104,7 @@ pub enum Text {}
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<T>(PhantomData<T>);
 
-/// The arguments of one call on their way.
+/// The arguments of one call during conversion.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Arguments<'a, 'h> {
@@ -120,7 +121,7 @@ pub trait Scoped: sealed::Sealed {
     /// Whether it stands for this Julia type.
     fn stands_for(ty: &ValueType) -> bool;
 
-    /// Appends the words that carry what is given.
+    /// Appends the words that carry the argument.
     #[doc(hidden)]
     fn give<'a, 'f: 'a, 'h>(
         given: Self::Given<'a, 'h>,
@@ -144,7 +145,7 @@ impl<V: Value> Scoped for V {
     type Got<'f, 'h> = V;
 
     fn stands_for(ty: &ValueType) -> bool {
-        // One that travels in memory is passed by typed calls outside of scopes alone.
+        // Only typed calls outside of scopes pass values in memory.
         ty.memory.is_none() && <V as Value>::stands_for(ty)
     }
 
@@ -283,7 +284,7 @@ pub trait ScopedParams {
     /// The Rust type of one and whether it stands for a Julia type.
     fn stands_for(index: usize, ty: &ValueType) -> (&'static str, bool);
 
-    /// Appends the words that carry what is given.
+    /// Appends the words that carry the arguments.
     #[doc(hidden)]
     fn give<'a, 'f: 'a, 'h>(
         given: Self::Given<'a, 'h>,
@@ -371,7 +372,7 @@ impl<A, R> ScopedFunc<A, R> {
         ScopedFunc { func, signature: PhantomData }
     }
 
-    /// The same function, which keeps something for as long as it is there, in the place of what it kept so before.
+    /// The same function, which keeps a value as long as it lives, replacing the one kept before.
     #[must_use]
     pub fn keeping(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
         ScopedFunc::new(self.func.keeping(kept))

@@ -2,7 +2,7 @@
 //!
 //! The types are compared with the program's when the function is looked up; a call passes words and checks nothing.
 //!
-//! Cost: that of `func.rs`; with values in memory that of `by_memory.rs`.
+//! Cost: as `func.rs`; with values in memory as `by_memory.rs`.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ use crate::unit::Unit;
 /// A compiled function with a Rust signature that fits it.
 pub struct TypedFunc<A, R> {
     pub(crate) callable: Callable,
-    /// How it is called if values of it travel in memory.
+    /// How it is called if some of its values are passed in memory.
     pub(crate) by_memory: Option<Arc<ByMemory>>,
     signature: PhantomData<fn(A) -> R>,
 }
@@ -43,7 +43,7 @@ impl<A, R> std::fmt::Debug for TypedFunc<A, R> {
 }
 
 impl<A, R> TypedFunc<A, R> {
-    /// The same, which holds something beside the code, as all its clones do.
+    /// The same function; it and its clones also hold a value as long as the code.
     #[must_use]
     pub fn keeping(mut self, kept: Arc<dyn Any + Send + Sync>) -> TypedFunc<A, R> {
         self.callable.keep(kept);
@@ -59,7 +59,7 @@ impl<A: Params, R: Value> TypedFunc<A, R> {
             return by_memory.call(args);
         }
         let args = args.into_words();
-        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be something beforehand.
+        // Compiled code leaves the bytes above a narrow leaf alone, so they have to be initialised.
         let mut results = MaybeUninit::<R::Words>::zeroed();
         // SAFETY: F1: lookup compared the sizes of both word types with the signature of the trampoline, and the words are
         // `u64`s in C layout.
@@ -93,7 +93,8 @@ impl IndirectCell {
     }
 }
 
-/// Whether Rust types stand for those of a function. A Rust type comes with its name and whether it stands for the Julia type.
+/// Checks that Rust types stand for a function's types. Each Rust type is given by its name and whether it stands for the
+/// Julia type.
 pub(super) fn check_types(
     name: &str,
     ty: &FunctionType,

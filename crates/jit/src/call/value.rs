@@ -12,7 +12,7 @@
 //! | a [`Struct`], derived       | the struct of its name                   | the sum |
 //!
 //! The words of a value have their own type (`Value::Words`), made of `u64` arrays and pairs in C layout, so a call
-//! passes them on the stack without knowing their number at run time.
+//! passes them on the stack with their number fixed at compile time.
 
 use brolga_codegen::sig::{FieldType, ValueType};
 use brolga_ir::show::{bits_to_char, char_to_bits};
@@ -25,19 +25,19 @@ pub enum Handle {}
 /// A result that has no counterpart in Rust.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueError {
-    /// A `Char` may hold bits that are no character.
+    /// A `Char` may hold bits that are not a character.
     #[error("the Char 0x{bits:08x} is not a Unicode scalar value")]
     NotAChar {
         /// Its bits.
         bits: u32,
     },
-    /// A `String` may hold bytes that are no UTF-8.
+    /// A `String` may hold bytes that are not UTF-8.
     #[error("the String is not UTF-8 from byte {valid} on")]
     NotUtf8 {
         /// The number of leading bytes that are UTF-8.
         valid: usize,
     },
-    /// An undefined reference stands where an object is expected.
+    /// The result is an undefined reference instead of an object.
     #[error("the result is an undefined reference")]
     Undefined,
 }
@@ -255,7 +255,7 @@ impl Params for () {
     fn append_leaves(self, _: &mut Vec<u128>) {}
 }
 
-/// The words of one value and those of the values after it. Both parts consist of `u64`s, so there is no padding.
+/// The words of one value and the words of the values after it. Both parts consist of `u64`s, so there is no padding.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Pair<A, B>(A, B);

@@ -1,4 +1,4 @@
-//! Discarding code behind a cell when memory is short: the next call compiles the function again.
+//! Discarding the code of a cell when memory is short: the next call compiles the function again.
 //!
 //! ```text
 //!          rest: word = stub                      discard: state as at first, word = stub, code retired
@@ -11,8 +11,9 @@
 //! once, which records the time. Code that still rests at the next shortage has not been called since.
 //!
 //! A function in two tiers starts again in the first, and its calls are counted from zero. Loops' entries belong to the code of the
-//! loop, and are evicted with it. Code that was put behind a cell by [`CellOwner::set`] cannot be made again, and stays; so does code made before the
-//! engine had an evictor, since its source was dropped; and so does a function of which threads in older worlds see another version.
+//! loop, and are evicted with it. Code from [`CellOwner::set`] cannot be made again, and stays; so does code made before the
+//! engine had an evictor, since its source was dropped; and so does the code of a function with other versions for threads
+//! in older worlds.
 //!
 //! Cost: a call of resting code costs about as much as a first call without its compilation.
 
@@ -49,7 +50,7 @@ impl Recipe {
     }
 }
 
-/// Code behind a cell that could be discarded.
+/// Code of a cell that could be discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
     /// Where it is.
@@ -63,7 +64,7 @@ pub struct Held {
 }
 
 impl CellOwner {
-    /// The code that is behind the cell, if it was compiled there and can be compiled again.
+    /// The code of the cell, if it was compiled for the cell and can be compiled again.
     pub fn held(&self) -> Option<Held> {
         let mut content = self.record.lock();
         let instance = content.instances.only()?;
@@ -78,7 +79,7 @@ impl CellOwner {
         self.record.lock().asking > 0
     }
 
-    /// Lets the next call note that the function is in use.
+    /// Makes the next call record that the function is in use.
     pub fn rest(&self) {
         let mut content = self.record.lock();
         let Some(instance) = content.instances.only() else { return };
@@ -88,8 +89,8 @@ impl CellOwner {
         }
     }
 
-    /// Discards the code at an address: the next call compiles. Calls that have begun continue in it, and it is freed when they have left it.
-    /// `false` if something else is behind the cell by now.
+    /// Discards the code at an address: the next call compiles. Calls that have begun continue in it, and it is freed when
+    /// they have left it. `false` if the cell has other code by now.
     pub fn discard(&self, address: usize) -> bool {
         let mut content = self.record.lock();
         let Some(instance) = content.instances.only() else { return false };

@@ -7,7 +7,7 @@
 //! | source | [`Materialize`]: compiles, on the thread that calls first |
 //! | interpreter | [`Interpreted`]: tier 0, with counts of its calls |
 //! | code | [`Target`]: an address in a unit, which has the cells that it calls, line tables and the map of its code |
-//! | profile | [`Counting`]: entries, or iterations, until the next tier is wanted |
+//! | profile | [`Counting`]: entries, or iterations, until the next tier is requested |
 //! | recipe | [`Recipe`]: the source of discarded code |
 //! | selector | [`Selector`]: selects by world |
 
@@ -62,7 +62,7 @@ impl Select for Selector {
     }
 }
 
-/// A source, code, or nothing, that counts nothing, is not interpreted, and cannot be made again.
+/// A source, code, or neither, without counting or interpreter, that cannot be made again.
 pub(super) fn plain(state: State) -> Beginning {
     Beginning { state, profile: Counting::nothing(), recipe: None }
 }
@@ -70,6 +70,6 @@ pub(super) fn plain(state: State) -> Beginning {
 /// The content of a cell.
 pub(super) struct Content {
     pub(super) instances: Instances<Native>,
-    /// How many threads ask for code.
+    /// The number of threads that request code.
     pub(super) asking: u32,
 }

@@ -17,14 +17,14 @@ pub trait Materialize: Send + Sync {
     /// come together, and again after an error, or when the code was evicted (`CellOwner::discard`).
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
 
-    /// Whether what it has refused by this error may be had later. A call asks again in any case; a function that was hot, or a loop, asks
-    /// again after twice as many calls, or iterations, if it may.
+    /// Whether a request that failed with this error may succeed later. A call requests again in any case; a hot function or
+    /// a loop requests again after twice as many calls or iterations, if it may.
     fn may_pass(&self, error: &(dyn Error + Send + Sync + 'static)) -> bool {
         let _ = error;
         false
     }
 
-    /// Whether code that was made from this without being asked for is what it would make (`CellOwner::provide`).
+    /// Whether code that was made from this without a request equals the code that it would make (`CellOwner::provide`).
     fn accepts(&self, made_from: &dyn Any) -> bool {
         let _ = made_from;
         false

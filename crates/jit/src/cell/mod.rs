@@ -1,12 +1,12 @@
-//! Indirection cells: the word through which compiled code and Rust call a function, and the versions behind it.
+//! Indirection cells: the word through which compiled code and Rust call a function, and its versions.
 //!
 //! ```text
-//!   CellOwner ────── one for each function: decides what is behind the cell; dropping it closes the cell
+//!   CellOwner ────── one for each function: sets the code of the cell; dropping it closes the cell
 //!       │ cell()
 //!       ▼
 //!   IndirectCell ─── for callers: units that call the function keep it, and Rust calls through it
 //!
-//!          first call, or `IndirectCell::materialize`: source.materialize() gives code
+//!          first call, or `IndirectCell::materialize`: source.materialize() returns code
 //!        Lazy or Interpreted, word = stub ───────────────────────────────────► Ready, word = code
 //!         ▲      │                                                              │      │
 //!         │      ▼ close                                    set(code) ──────────┘      │
@@ -34,8 +34,8 @@
 //! that the thread's world sees, in a region in which collections continue without the thread, with no lock held while the source works.
 //!
 //! **No waiting here.** Threads that make the first call concurrently all call the source; the first result is
-//! published, and the others use it. The source compiles once and waits for the compiling thread, because
-//! only it knows which thread runs the awaited work: with one worker, or with compilations that call functions that are not compiled, a
+//! published, and the others use it. The source compiles once and waits for the compiling thread, because only it can tell
+//! which thread runs the awaited work: with one worker, or with compilations that call functions that are not compiled, a
 //! lock here would deadlock. A source that depends on its own result has to return an error. A refusal is thrown as
 //! `CompileError` with the cause; the next call tries again.
 //!
@@ -91,7 +91,7 @@ pub(crate) use select::{Selector, Selectors};
 pub use superseded::Superseded;
 pub use switch::Switch;
 
-/// The reason why a function behind a cell cannot be called.
+/// The reason why the function of a cell cannot be called.
 #[derive(thiserror::Error, Clone, Debug)]
 pub enum CellError {
     /// Its source returned an error.
@@ -126,7 +126,7 @@ pub enum CellError {
         /// The function.
         name: Arc<str>,
     },
-    /// The function is no longer there.
+    /// The function was removed.
     #[error("`{name}` has been removed")]
     Removed {
         /// The function.
@@ -162,8 +162,8 @@ impl NoCell {
     }
 }
 
-/// The right to set the versions behind a cell. Dropping it closes the cell, unless it was [left](CellOwner::leave): calls throw `CompileError`. If the newest
-/// version is removed already, older ones stay for the threads in their worlds.
+/// The right to set the versions of a cell. Dropping it closes the cell, unless it was [left](CellOwner::leave): calls throw
+/// `CompileError`. If the newest version is already removed, older ones stay for the threads in their worlds.
 pub struct CellOwner {
     record: Arc<Record>,
     is_left: AtomicBool,
@@ -192,7 +192,7 @@ pub struct IndirectCell {
 
 /// Finds the cells that a unit's code names.
 pub trait FindCell {
-    /// The cell of a function, or the reason why there is none.
+    /// The cell of a function, or the reason for its absence.
     fn cell(&self, name: &str) -> Result<IndirectCell, String>;
 }
 
@@ -227,8 +227,8 @@ impl std::fmt::Debug for Reserved {
 pub enum Body {
     /// It is compiled once.
     Once(Arc<dyn Materialize>),
-    /// It is compiled in two tiers, the second after so many entries; interpreted before, if there is an interpreter and the cell was made for a function
-    /// in tiers.
+    /// It is compiled in two tiers, the second after `threshold` entries; interpreted before, if there is an interpreter and
+    /// the cell was made for a function in tiers.
     Tiered {
         /// Compiles both.
         tiers: Arc<dyn Tiers>,
@@ -269,7 +269,7 @@ impl CellOwner {
         Ok(CellOwner::at(jit, ty, body.begin(jit), Some(trampoline))?)
     }
 
-    /// The cell of a loop's entry. Its stub leads nowhere: only the loop calls through it, when the code is there.
+    /// The cell of a loop's entry. Its stub has no target: only the loop calls through it, when the code is there.
     pub(crate) fn of_loop(jit: &Jit, entry: LoopEntry) -> Result<CellOwner, CodeMemoryError> {
         let LoopEntry { ty, source, iterations, .. } = entry;
         let iterations = i32::try_from(iterations).unwrap_or(i32::MAX);
@@ -293,7 +293,7 @@ impl CellOwner {
         IndirectCell { record: self.record.clone() }
     }
 
-    /// A word that is unique among live cells; no code lies there.
+    /// An address that is unique among live cells; it is not a code address.
     pub fn identity(&self) -> usize {
         self.cell().identity()
     }
@@ -313,7 +313,8 @@ impl CellOwner {
         self.record.replace_all(Body::Removed.begin(&self.record.jit));
     }
 
-    /// Leaves the cell as it is to the units that call it, when the owner is dropped: a call of a function that is not compiled asks its source.
+    /// Leaves the cell as it is to the units that call it, when the owner is dropped: a call of a function that is not
+    /// compiled calls its source.
     pub fn leave(&self) {
         self.is_left.store(true, Ordering::Relaxed); // N2
     }
@@ -332,7 +333,7 @@ impl CellOwner {
     /// Reserves memory for one more version.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no memory.
     pub fn reserve(&self) -> Result<Reserved, NoCell> {
         Ok(Reserved(self.record.jit.take_selector()?))
     }
@@ -377,7 +378,7 @@ impl IndirectCell {
         self.record.materialize(u64::MAX).map(|_| ())
     }
 
-    /// The [identities](CellOwner::identity) of the cells that code behind this one calls, of all versions.
+    /// The [identities](CellOwner::identity) of the cells that this cell's code calls, in all versions.
     pub fn callees(&self) -> Vec<usize> {
         self.record.lock().instances.edges()
     }
@@ -421,7 +422,7 @@ impl IndirectCell {
         self.record.c_entry.address(&self.record.jit, &self.record.ty, self.word())
     }
 
-    /// The address by which C calls the function, if somebody has asked for it.
+    /// The address by which C calls the function, if it was requested.
     pub fn known_c_address(&self) -> Option<usize> {
         self.record.c_entry.known()
     }

@@ -9,8 +9,8 @@
 //!             └───────────────────────┘
 //! ```
 //!
-//! Groups lie in the reservation of code, so that code names a word by its distance. Words are adjacent, because
-//! calls read them; only first calls read the data of a stub. World selectors lie in their own groups (`select.rs`).
+//! Groups are in the reservation of code, so that code names a word by its distance. Words are adjacent, because
+//! calls read them; only first calls read the data of a stub. World selectors are in their own groups (`select.rs`).
 //!
 //! **Orderings.** A word is written by one thread at a time (its record's lock) and read by compiled code at any time.
 //!
@@ -54,12 +54,12 @@ const PAGE: usize = 4096;
 pub(crate) trait Layout {
     /// Bytes of code of each place.
     const CODE: usize;
-    /// Bytes of the word in front of all data, which callers name; 0 if there is none.
+    /// Bytes of the word before all data, which callers name; 0 if there is none.
     const WORD: usize;
     /// Bytes of data of each place.
     const DATA: usize;
 
-    /// The code of a place that is so many bytes in front of its data.
+    /// The code of a place that is `distance` bytes before its data.
     fn code(distance: usize) -> Vec<u8>;
 }
 
@@ -119,7 +119,7 @@ impl<L: Layout> Groups<L> {
 }
 
 impl<L: Layout> Group<L> {
-    /// As many places as a small page has room for their code.
+    /// The number of places whose code fits in a small page.
     const COUNT: usize = PAGE / L::CODE;
 
     fn new(memory: &CodeMemory) -> Result<Group<L>, CodeMemoryError> {
@@ -130,8 +130,8 @@ impl<L: Layout> Group<L> {
             let code = group.code(index);
             let bytes = L::code(group.data(index).wrapping_sub(code));
             let length = bytes.len().min(L::CODE);
-            // SAFETY: the place's code lies in the code part of a private run that is not sealed, and its code is no longer than
-            // the place.
+            // SAFETY: the place's code is in the code part of a private run that is not sealed, and its code is no longer
+            // than the place.
             unsafe { group.pointer(code).copy_from_nonoverlapping(bytes.as_ptr(), length) };
         }
         group.run.seal()?;
@@ -281,7 +281,7 @@ impl Place {
     pub(crate) fn set_data(&mut self, record: usize, trampoline: usize) {
         let data = self.0.data();
         for (offset, value) in [(DATA_RECORD, record), (DATA_TRAMPOLINE, trampoline)] {
-            // SAFETY: the data is that of this place, which is not shared yet.
+            // SAFETY: the data is this place's, which is not shared yet.
             unsafe { self.0.pointer(data + offset).cast::<usize>().write(value) };
         }
     }
@@ -291,7 +291,7 @@ impl Place {
 ///
 /// # Safety
 ///
-/// The address is that of the data of a stub whose place is taken, as stubs leave it in the thread.
+/// The address is the data of a stub whose place is taken, as stubs leave it in the thread.
 pub(crate) unsafe fn record_of_data(data: usize) -> usize {
     // SAFETY: by the contract; W3.
     unsafe { std::ptr::with_exposed_provenance::<usize>(data + DATA_RECORD).read() }
@@ -301,7 +301,7 @@ pub(crate) unsafe fn record_of_data(data: usize) -> usize {
 ///
 /// # Safety
 ///
-/// The address is that of the counter of a cell whose place is taken, as compiled code passes it.
+/// The address is the counter of a cell whose place is taken, as compiled code passes it.
 pub(crate) unsafe fn record_of_counter(counter: usize) -> usize {
     // SAFETY: by the contract.
     unsafe { record_of_data(counter - DATA_COUNTER) }
@@ -314,7 +314,7 @@ use stub_aarch64 as stub;
 #[cfg(target_arch = "x86_64")]
 use stub_x86_64 as stub;
 
-/// The code of a stub that is `distance` bytes in front of its data.
+/// The code of a stub that is `distance` bytes before its data.
 #[cfg(any(test, target_arch = "x86_64"))]
 fn stub_x86_64(distance: usize) -> [u8; STUB_BYTES] {
     const LEA_BYTES: usize = 7;
@@ -333,7 +333,7 @@ fn stub_x86_64(distance: usize) -> [u8; STUB_BYTES] {
     ]
 }
 
-/// The code of a stub that is `distance` bytes in front of its data.
+/// The code of a stub that is `distance` bytes before its data.
 #[cfg(any(test, target_arch = "aarch64"))]
 fn stub_aarch64(distance: usize) -> [u8; STUB_BYTES] {
     const { assert!(ThreadLayout::LAZY < 1 << 15 && DATA_TRAMPOLINE.is_multiple_of(8)) };

@@ -1,7 +1,8 @@
 //! The content of a cell, and its changes.
 //!
-//! Every change is made under the cell's lock: the list of code instances first, then the words that lead to them ([`Record::lead`]). Code and
-//! sources that a change puts out of use are returned, and dropped or retired without the lock, because their destructors are foreign.
+//! Every change is made under the cell's lock: the list of code instances first, then the words that lead to them
+//! ([`Record::lead`]). Code and sources that a change makes unused are returned, and dropped or retired without the lock,
+//! because their destructors are foreign.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -29,7 +30,7 @@ use crate::entry::trampoline::Entry;
 use crate::tiering::counting::{Counting, Then};
 use crate::tiering::interpreter::Interpret;
 
-/// A cell and what is behind it.
+/// A cell and its content.
 pub(crate) struct Record {
     pub(super) name: Arc<str>,
     pub(super) ty: Arc<FunctionType>,
@@ -43,10 +44,10 @@ pub(crate) struct Record {
     pub(super) jit: Jit,
 }
 
-/// Code that was behind a cell. It holds its runtime, which therefore lives until a thread that leaves has freed the code.
+/// Former code of a cell. It holds its runtime, which therefore lives until a thread that leaves has freed the code.
 struct Retired {
     target: Target,
-    /// It is freed in front of this.
+    /// It is freed before this.
     #[expect(dead_code, reason = "held so that whoever is short of room waits for it")]
     moving: Moving,
 }
@@ -61,7 +62,7 @@ impl RetiredCode for Retired {
     }
 }
 
-/// The result of a call's look into a cell.
+/// The result of a call's look-up in a cell.
 pub(super) enum Found {
     /// The source of an instance, with its number.
     Source(Arc<dyn Materialize>, u64),
@@ -69,7 +70,7 @@ pub(super) enum Found {
     Closed,
 }
 
-/// A thread that asks for code.
+/// A thread that requests code.
 struct Asking<'a>(&'a Record);
 
 impl Drop for Asking<'_> {
@@ -106,7 +107,7 @@ impl Record {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the words lead where the list says.
+    /// Updates the words from the list.
     pub(super) fn lead(&self, content: &mut Content) {
         content.instances.lead(self.place.invoke_pointer(), self.place.stub());
         self.is_ready.store(content.instances.newest().code().is_some(), Ordering::Relaxed); // N1
@@ -125,7 +126,8 @@ impl Record {
         Ok(())
     }
 
-    /// Lets calls of an instance go to its first code, which has been checked. The previous content is to be dropped without the lock.
+    /// Directs calls of an instance to its first code, which has been checked. The caller drops the previous content without
+    /// the lock.
     #[must_use]
     fn publish(&self, instance: &mut Instance, target: Target) -> State {
         let goes_up = matches!(instance.profile.then, Then::Optimise(_));
@@ -133,22 +135,23 @@ impl Record {
         instance.publish(target, tier, self.jit.upgrades().tick())
     }
 
-    /// Retires the previous content of the cell. It holds foreign values, and its end may come back here: no lock is held.
-    /// `moving` counts it since it was there.
+    /// Retires the previous content of the cell. It holds foreign values, whose destructors may come back here: no lock is
+    /// held. `moving` has counted it since it became unused.
     fn let_go(&self, before: State, moving: Moving) {
         if let State::Ready(target) = before {
             self.jit.runtime().retire([Box::new(Retired { target, moving }) as Box<dyn RetiredCode>]);
         }
     }
 
-    /// Puts one instance in the place of all, for all worlds: the function is closed, redefined or given other code for running frames as well.
+    /// Replaces all instances by one, for all worlds: the function is closed, redefined or given other code for running
+    /// frames as well.
     pub(super) fn replace_all(&self, beginning: Beginning) {
         self.replace_locked(self.lock(), beginning);
     }
 
     /// The same, under the lock, which is free afterwards.
     pub(super) fn replace_locked(&self, mut content: MutexGuard<'_, Content>, beginning: Beginning) {
-        // A thread that is short of room waits for the code from the moment on in which nothing leads to it.
+        // A thread that is short of room waits for the code from the moment on at which it is unreachable.
         let moving = self.jit.moving();
         let (before, selectors) = content.instances.replace_all(beginning);
         self.lead(&mut content);
@@ -161,7 +164,7 @@ impl Record {
         self.retire_selectors(selectors);
     }
 
-    /// Retires code that the word has led to.
+    /// Retires former code of the word.
     pub(super) fn retire_target(&self, target: Target) {
         self.let_go(State::Ready(target), self.jit.moving());
     }
@@ -183,11 +186,11 @@ impl Record {
             };
             let _asking = self.asking();
             let made = self.ask(|| source.materialize());
-            // Its end is the source's own code.
+            // Its destructor is the source's own code.
             drop(source);
             let mut content = self.lock();
             let Some(instance) = content.instances.find(number) else {
-                // The source is not wanted any more.
+                // The source is no longer needed.
                 drop(content);
                 drop(made);
                 continue;
@@ -259,7 +262,7 @@ impl Record {
         found
     }
 
-    /// Sets the next limit after a tier-up or continuation failed: so many calls or iterations later it is tried again.
+    /// Sets the next limit after a tier-up or continuation failed: it is tried again after that many calls or iterations.
     fn count_again(&self, number: u64, then: Then) {
         let mut content = self.lock();
         let Some(instance) = content.instances.find(number) else {
@@ -274,13 +277,13 @@ impl Record {
         drop(before);
     }
 
-    /// Notes that this thread asks for code, until it has put it behind the cell, or let it go.
+    /// Records that this thread requests code, until it has published or dropped the code.
     fn asking(&self) -> Asking<'_> {
         self.lock().asking += 1;
         Asking(self)
     }
 
-    /// The source's answer, if it fits.
+    /// The source's code, if it has the cell's type.
     fn ask(
         &self,
         make: impl FnOnce() -> Result<Target, Box<dyn Error + Send + Sync>>,
@@ -315,24 +318,25 @@ impl IndirectCell {
         self.record.lock().instances.at(world).interpreter()?.begin()
     }
 
-    /// A call in a world was served so, which took so many statements: whether the code is to be asked for now.
+    /// Records a call in a world that the interpreter served, and its number of statements; whether the code is to be
+    /// requested now.
     pub(crate) fn was_interpreted(&self, world: u64, work: u64) -> bool {
         let mut content = self.record.lock();
         content.instances.at(world).interpreter().is_some_and(|interpreted| interpreted.served(work))
     }
 
-    /// Whether a loop is to continue in the code behind the cell. Not a safepoint.
+    /// Whether a loop is to continue in the code of the cell. Not a safepoint.
     pub(crate) fn leads_on(&self) -> bool {
         let leads = self.is_ready();
         if leads {
-            // Every other thread is to ask at its next iteration.
+            // Every other thread checks again at its next iteration.
             self.record.place.set_counter(0);
         }
         leads
     }
 
-    /// Compiles what lies behind the cell, for the requests in the queue; whether it has. A loop whose code cannot be had
-    /// is not asked for again, unless it may be had later.
+    /// Compiles the cell's code, for the requests in the queue; whether it has. The code of a loop is not requested again
+    /// after a failure, unless it may succeed later.
     pub(crate) fn compile_asked(&self) -> bool {
         let (Found::Source(source, number), record) = (self.record.find(u64::MAX), &self.record) else {
             return false;
@@ -346,7 +350,7 @@ impl IndirectCell {
         false
     }
 
-    /// Lets the cell lead to better code; false if there is none to be had any more.
+    /// Directs the cell to better code; false if none can be made any more.
     pub(crate) fn optimise(&self) -> Result<bool, CellError> {
         let record = &self.record;
         let mut content = record.lock();

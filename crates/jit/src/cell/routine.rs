@@ -20,7 +20,7 @@ const HELPER_STACK: usize = 8 << 20;
 ///
 /// # Safety
 ///
-/// The address is that of a counter, as code is linked with it, and its cell is kept.
+/// The address is a counter's, as linked into code, and its cell is kept.
 pub(crate) unsafe fn cell_of_counter(counter: usize) -> IndirectCell {
     // SAFETY: by the contract.
     IndirectCell { record: unsafe { record_at(record_of_counter(counter)) } }
@@ -30,7 +30,7 @@ pub(crate) unsafe fn cell_of_counter(counter: usize) -> IndirectCell {
 ///
 /// # Safety
 ///
-/// The address is that of the data, as stubs leave it in the thread, and the cell is kept.
+/// The address is a stub's data, as stubs leave it in the thread, and the cell is kept.
 pub(crate) unsafe fn cell_of_data(data: usize) -> IndirectCell {
     // SAFETY: by the contract.
     IndirectCell { record: unsafe { record_at(record_of_data(data)) } }
@@ -40,17 +40,17 @@ pub(crate) unsafe fn cell_of_data(data: usize) -> IndirectCell {
 ///
 /// # Safety
 ///
-/// The data of a stub has it, and the cell is kept.
+/// The address is in the data of a stub, and the cell is kept.
 unsafe fn record_at(address: usize) -> Arc<Record> {
     let record = std::ptr::with_exposed_provenance::<Record>(address);
-    // SAFETY: the address is that of the contents of an `Arc`, which is held elsewhere.
+    // SAFETY: the address points to the contents of an `Arc`, which is held elsewhere.
     unsafe {
         Arc::increment_strong_count(record);
         Arc::from_raw(record)
     }
 }
 
-/// The routines that this crate adds to those of the run time.
+/// The routines that this crate adds to the run time's.
 pub(crate) fn routine(name: &str) -> Option<usize> {
     (name == MATERIALIZE).then_some(brolga_materialize as *const () as usize)
 }
@@ -63,7 +63,7 @@ fn in_words(error: &CellError) -> String {
     }
 }
 
-/// The routine of lazy trampolines: the address of the code that the stub stands for, or 0 when an exception is pending.
+/// The routine of lazy trampolines: the address of the code that the stub represents, or 0 when an exception is pending.
 extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     // SAFETY: the trampoline is only reached through a stub, which has left the address of its cell. The code that called the
     // stub keeps the cell, and with it place and record.
@@ -71,11 +71,11 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     let (stack, world) = (thread.stack_left(), thread.world());
     let make =
         || if stack >= STACK_TO_COMPILE { record.materialize(world) } else { on_new_thread(&record, world) };
-    // Its exception is formatted by the source's own code as well. The word is read behind that.
+    // Its exception is formatted by the source's own code as well. The word is read after that.
     let made = thread.blocking(|| fenced(|| make().map_err(|error| in_words(&error))));
     let refused = match made {
         // Destructors of the source have run meanwhile, which may have replaced and freed what was made. So the word is read last:
-        // what it leads to stays until this thread's next safepoint, or blocking call.
+        // its code stays until this thread's next safepoint, or blocking call.
         Ok(Ok(Ok(_))) => return record.place.get(),
         Ok(Ok(Err(text)) | Err(text)) => text,
         Err(error) => error.to_string(),
@@ -84,7 +84,7 @@ extern "C" fn brolga_materialize(thread: &Thread) -> usize {
     0
 }
 
-/// Compiles on a thread that has enough stack. If the system gives none, on this one.
+/// Compiles on a thread with enough stack. If the system provides none, on this one.
 fn on_new_thread(record: &Record, world: u64) -> Result<usize, CellError> {
     let Found::Source(source, _) = record.find(world) else { return record.materialize(world) };
     let around = source.elsewhere();

@@ -13,8 +13,8 @@
 //! | S5 | write where a selector leads | C1 of `brolga_instances::invoke` | S6 | as S1 of `place.rs` |
 //! | S6 | selector: plain load, then a jump there | dependency | S5 | as S2 of `place.rs` |
 //!
-//! `since` does not change while the selector is taken. It is written, with both ways, before the first word leads to the selector, which S1 or
-//! S5 publishes.
+//! `since` does not change while the selector is taken. It is written, with both targets, before the first word leads to the
+//! selector, which S1 or S5 publishes.
 //!
 //! A selector is retired like code: a thread that is in the middle of one passes no safepoint there, so it is free when every thread that was
 //! inside has left or reported.
@@ -54,12 +54,12 @@ impl Layout for SelectorLayout {
 pub(crate) struct Selector(Taken<SelectorLayout>);
 
 impl Selector {
-    /// A selector that nothing leads to yet.
+    /// A selector that is not yet reachable.
     pub(crate) fn take(selectors: &Arc<Selectors>) -> Result<Selector, CodeMemoryError> {
         Ok(Selector(selectors.take()?))
     }
 
-    /// Lets it tell worlds from `since` on from older ones. It leads nowhere before [`Selector::set`].
+    /// Makes it distinguish worlds from `since` on from older ones. It has no targets before [`Selector::set`].
     pub(super) fn tell_apart(self, since: u64) -> Selector {
         // SAFETY: the data is this selector's, and no word leads to it.
         unsafe { self.0.pointer(self.0.data() + DATA_SINCE).cast::<u64>().write(since) };
@@ -71,7 +71,7 @@ impl Selector {
         self.0.code()
     }
 
-    /// Lets calls go elsewhere: to code of the function's signature, which is sealed, or to another selector.
+    /// Sets the targets of calls: code of the function's signature, which is sealed, or another selector.
     pub(super) fn set(&self, newer: usize, older: usize) {
         self.word(DATA_NEWER).store(newer); // S5
         self.word(DATA_OLDER).store(older); // S5
@@ -96,7 +96,7 @@ use selector_aarch64 as selector;
 #[cfg(target_arch = "x86_64")]
 use selector_x86_64 as selector;
 
-/// The code of a selector that is `distance` bytes in front of its data.
+/// The code of a selector that is `distance` bytes before its data.
 #[cfg(any(test, target_arch = "x86_64"))]
 fn selector_x86_64(distance: usize) -> Vec<u8> {
     let world = (ThreadLayout::WORLD as u32).to_le_bytes();
@@ -114,7 +114,7 @@ fn selector_x86_64(distance: usize) -> Vec<u8> {
     code
 }
 
-/// The code of a selector that is `distance` bytes in front of its data.
+/// The code of a selector that is `distance` bytes before its data.
 #[cfg(any(test, target_arch = "aarch64"))]
 fn selector_aarch64(distance: usize) -> Vec<u8> {
     const { assert!(ThreadLayout::WORLD < 1 << 15 && ThreadLayout::WORLD.is_multiple_of(8)) };

@@ -98,7 +98,8 @@ impl Record {
         let Some((instance, selector)) = content.instances.settle(number) else { return };
         self.lead(&mut content);
         drop(content);
-        // Every thread that could be in its code has left: the code goes at once. Threads of any world pass the selector.
+        // Every thread that could be in its code has left: the code is dropped at once. Threads of any world pass the
+        // selector.
         drop(instance);
         self.retire_selectors(vec![selector]);
     }

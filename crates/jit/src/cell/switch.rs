@@ -5,7 +5,7 @@ use super::materialize::Target;
 use super::record::Record;
 use super::{CellError, CellOwner};
 
-/// A function whose calls are switched between several bodies, by one store each time. Dropping it leaves what was chosen last.
+/// A function whose calls are switched between several bodies, by one store each time. Dropping it keeps the last choice.
 pub struct Switch<'a> {
     record: &'a Record,
     targets: Vec<Target>,
@@ -13,8 +13,8 @@ pub struct Switch<'a> {
 }
 
 impl CellOwner {
-    /// Prepares to switch calls between the targets, any number of times; they go to the first one at first. Meanwhile nothing else
-    /// changes the cell. Nothing if there are no targets.
+    /// Prepares to switch calls between the targets, any number of times; they go to the first one at first. Meanwhile
+    /// nothing else changes the cell. `None` if there are no targets.
     ///
     /// # Errors
     /// A target has another type, or belongs to another engine.
@@ -30,7 +30,7 @@ impl CellOwner {
 }
 
 impl Switch<'_> {
-    /// Lets every call from now on go to the target of that number; false if there is none. Calls that have begun continue.
+    /// Directs every later call to the target of that number; false if there is none. Calls that have begun continue.
     pub fn set(&mut self, number: usize) -> bool {
         let Some(target) = self.targets.get(number) else { return false };
         self.record.place.set(target.address());

@@ -50,7 +50,7 @@ pub struct CodeUnit {
     base: usize,
     bytes: u32,
     described: OnceLock<Described>,
-    /// The source of what is not described yet.
+    /// The source of functions that are not described yet.
     directory: Option<Arc<dyn Directory>>,
     /// Whether it is of object files, whose frames are described by their own unwind tables.
     is_object: bool,
@@ -89,7 +89,7 @@ struct Row {
     offset: u32,
     size: u32,
     frame_bytes: u32,
-    /// Where its name and its lines begin; they end where those of the next row begin.
+    /// Where its name and its lines begin; they end where the next row's begin.
     name: u32,
     lines: u32,
 }
@@ -101,7 +101,7 @@ pub struct CodeFunction<'a> {
     index: usize,
 }
 
-/// A function in its place among others.
+/// A function with its index.
 #[derive(Clone, Copy)]
 pub(crate) struct PlacedFunction<'a> {
     pub(crate) name: &'a str,
@@ -114,7 +114,7 @@ pub(crate) struct PlacedFunction<'a> {
 }
 
 impl Described {
-    /// Functions in rising order. `by_name` are the indices by name of those that can be looked up.
+    /// Functions in ascending order. `by_name` are the indices by name of those that can be looked up.
     pub(crate) fn new<'f>(
         placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
         by_name: Box<[u32]>,
@@ -148,7 +148,7 @@ impl Described {
 }
 
 impl CodeUnit {
-    /// Describes functions that lie from `base` on, in rising order, and end at `bytes`. `by_name` are their indices by name.
+    /// Describes functions from `base` on, in ascending order, which end at `bytes`. `by_name` are their indices by name.
     pub(crate) fn new<'f>(
         placed: impl Iterator<Item = PlacedFunction<'f>> + Clone,
         base: usize,
@@ -174,7 +174,7 @@ impl CodeUnit {
         self.is_object
     }
 
-    /// Code whose functions the directory knows, from `base` on to `bytes`.
+    /// Code whose functions the directory describes, from `base` on to `bytes`.
     pub(crate) fn of_directory(base: usize, bytes: usize, directory: Arc<dyn Directory>) -> CodeUnit {
         let (described, directory) = (OnceLock::new(), Some(directory));
         CodeUnit { id: UnitId(0), base, bytes: bytes as u32, described, directory, is_object: false }
@@ -269,7 +269,7 @@ impl<'a> CodeFunction<'a> {
         self.row().frame_bytes
     }
 
-    /// Code offsets in rising order, each with the place in the source that holds from there on.
+    /// Code offsets in ascending order, each with the source position that holds from there on.
     pub fn lines(&self) -> &'a [(u32, LineColumn)] {
         let Described { functions, lines, .. } = self.unit.described();
         let next = functions.get(self.index + 1);
@@ -282,7 +282,7 @@ impl<'a> CodeFunction<'a> {
         debug.get(found).map(|(_, debug)| debug)
     }
 
-    /// The file that its lines are counted in, if it is known.
+    /// The file its line numbers refer to, if it is known.
     pub fn file(&self) -> Option<&'a str> {
         self.debug()?.file.as_deref()
     }
@@ -293,7 +293,7 @@ impl<'a> CodeFunction<'a> {
         self.debug().map_or(&[], |debug| &debug.variables)
     }
 
-    /// The place in the source that the code at an offset was made from, as far as it is known.
+    /// The source position of the code at an offset, as far as it is known.
     pub fn place(&self, offset: u32) -> LineColumn {
         let lines = self.lines();
         let after = lines.partition_point(|(start, _)| *start <= offset);
@@ -351,12 +351,12 @@ struct Ranges {
     units: BTreeMap<usize, Arc<CodeUnit>>,
     /// The last number given to a unit.
     last: u64,
-    /// Under the same lock as the units, so that each listener is notified of exactly the units that it must know.
+    /// Under the same lock as the units, so that each listener is notified of exactly the units that concern it.
     listeners: Vec<Arc<dyn CodeListener>>,
 }
 
 impl CodeMap {
-    /// Adds a unit. It is taken out when the entry is dropped.
+    /// Adds a unit. It is removed when the entry is dropped.
     pub(crate) fn enter(self: &Arc<Self>, mut unit: CodeUnit) -> MapEntry {
         let mut ranges = self.write();
         ranges.last += 1;
@@ -392,7 +392,8 @@ impl CodeMap {
         self.ranges.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the function that an address lies in; `look` also gets the offset from its start. The index is not locked meanwhile.
+    /// Calls `look` with the function that contains an address, and the offset from its start. The index is not locked
+    /// meanwhile.
     pub fn with<R>(&self, address: usize, look: impl FnOnce(CodeFunction<'_>, u32) -> R) -> Option<R> {
         // A unit of an image may have to be described first, which takes milliseconds.
         let unit = self.unit(address)?;
@@ -400,7 +401,7 @@ impl CodeMap {
         Some(look(function, offset))
     }
 
-    /// The unit that an address lies in.
+    /// The unit that contains an address.
     pub fn unit(&self, address: usize) -> Option<Arc<CodeUnit>> {
         let ranges = self.read();
         let (_, unit) = ranges.units.range(..=address).next_back()?;

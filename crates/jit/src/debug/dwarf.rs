@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   compilation unit    one for each unit: name of the source, addresses
-//!     base types        those of its variables
+//!     base types        types of its variables
 //!     subprogram        one for each function: its name, addresses, the frame base
 //!       variable        its name, its type, a list of places by ranges of code
 //!   line program        one sequence for each function that has lines
@@ -34,7 +34,7 @@ const FRAME_POINTER: Register = Register(if cfg!(target_arch = "x86_64") { 6 } e
 
 const ENCODING: Encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
 
-/// The sections about these units, by name; `source` is the file of lines of functions that do not say theirs.
+/// The sections about these units, by name; `source` is the file of functions that do not record theirs.
 ///
 /// # Errors
 /// The data does not fit the format: a defect, which leaves debuggers with symbols alone.
@@ -97,7 +97,7 @@ fn add_lines(lines: &mut LineProgram, function: CodeFunction<'_>, source: &str) 
     for &(offset, place) in function.lines() {
         let row = lines.row();
         (row.address_offset, row.file) = (offset.into(), file);
-        // 0 stands for what is not known in both.
+        // 0 means "unknown" in both.
         (row.line, row.column) = (place.line().unwrap_or(0).into(), place.column().unwrap_or(0).into());
         lines.generate_row();
     }
@@ -114,7 +114,7 @@ fn add_function(unit: &mut Unit, function: CodeFunction<'_>, types: &mut BTreeMa
     entry.set(DW_AT_high_pc, AttributeValue::Udata(function.size() as u64));
     entry.set(DW_AT_external, AttributeValue::Flag(true));
     let mut base = Expression::new();
-    // The saved frame pointer and the return address lie between it and the canonical frame address.
+    // The saved frame pointer and the return address are between it and the canonical frame address.
     base.op_breg(FRAME_POINTER, 16);
     entry.set(DW_AT_frame_base, AttributeValue::Exprloc(base));
     for variable in function.variables() {

@@ -29,7 +29,7 @@ use crate::debug::elf::symbol_file;
 pub struct GdbInterface {
     /// Functions that make a batch.
     batch: usize,
-    /// The name of the file that lines are counted in.
+    /// The name of the file that line numbers refer to.
     source: String,
     state: Mutex<State>,
 }
@@ -46,13 +46,13 @@ struct Batch {
 }
 
 impl GdbInterface {
-    /// An interface that registers code as soon as there are `batch` functions. `source` is the name of the file that lines
-    /// are counted in.
+    /// An interface that registers code as soon as there are `batch` functions. `source` is the name of the file that line
+    /// numbers refer to.
     pub fn new(batch: usize, source: &str) -> GdbInterface {
         GdbInterface { batch, source: source.into(), state: Mutex::default() }
     }
 
-    /// Registers what is waiting.
+    /// Registers the waiting functions.
     pub fn flush(&self) {
         let mut state = self.lock();
         let units = std::mem::take(&mut state.waiting);
@@ -161,7 +161,7 @@ mod process {
             };
             let registered = Registered { entry: Box::into_raw(Box::new(entry)), file };
             let _list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: the lock is held; the list's entries live until they are taken out, which is under the lock as well; the
+            // SAFETY: the lock is held; the list's entries live until they are removed, which is under the lock as well; the
             // file's bytes do not move with the vector.
             unsafe {
                 let first = __jit_debug_descriptor.first;

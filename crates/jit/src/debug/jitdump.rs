@@ -42,7 +42,7 @@ const END: u32 = 3;
 #[derive(Debug)]
 pub struct JitDump {
     path: PathBuf,
-    /// The name of the file that lines are counted in.
+    /// The name of the file that line numbers refer to.
     source: String,
     open: Mutex<Result<Open, io::Error>>,
 }
@@ -58,7 +58,7 @@ struct Open {
 }
 
 impl JitDump {
-    /// A new dump in a directory, named after this process. `source` is the name of the file that lines are counted in.
+    /// A new dump in a directory, named after this process. `source` is the name of the file that line numbers refer to.
     pub fn create_in(directory: &Path, source: &str) -> io::Result<JitDump> {
         let path = directory.join(format!("jit-{}.dump", std::process::id()));
         let mut dump = fresh(&path)?;
@@ -80,7 +80,7 @@ impl JitDump {
         &self.path
     }
 
-    /// Why nothing is written any more.
+    /// The error that ended writing.
     pub fn error(&self) -> Option<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().err().map(io::Error::to_string)
@@ -177,7 +177,7 @@ fn now() -> u64 {
 
 fn thread_id() -> u32 {
     #[cfg(target_os = "linux")]
-    // SAFETY: asks for the number of the calling thread.
+    // SAFETY: reads the id of the calling thread.
     return unsafe { libc::gettid() }.cast_unsigned();
     #[cfg(not(target_os = "linux"))]
     std::process::id()

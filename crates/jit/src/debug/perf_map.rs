@@ -32,7 +32,7 @@ impl PerfMap {
         PerfMap::create_in(Path::new("/tmp"))
     }
 
-    /// A new map in a directory, named after this process, in place of whatever has the name: anybody may write to `/tmp`.
+    /// A new map in a directory, named after this process, replacing any file of that name: anybody may write to `/tmp`.
     pub fn create_in(directory: &Path) -> io::Result<PerfMap> {
         let path = directory.join(format!("perf-{}.map", std::process::id()));
         let file = Mutex::new(Ok(fresh(&path)?));
@@ -44,7 +44,7 @@ impl PerfMap {
         &self.path
     }
 
-    /// Why nothing is written any more.
+    /// The error that ended writing.
     pub fn error(&self) -> Option<String> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.as_ref().err().map(io::Error::to_string)

@@ -6,18 +6,19 @@
 //!                     0
 //! ```
 //!
-//! One rule holds for all code, because every function has a frame pointer, and wherever an activation stands while another
-//! one runs it is past its prologue. So a unit has one entry, however many functions it has. The rule does not say where
-//! callee-saved registers are: it serves backtraces, not unwinding through the frames, which is forbidden: a
-//! panic or foreign exception ends at the `extern "C"` functions by which compiled code is entered and left. A forced unwind,
-//! by which `pthread_exit` ends a thread, ends here: the personality tells its stop function that this is the end of the stack, as it would be
-//! without tables, and the thread continues after its start routine. Destructors of outer Rust frames would run with wrong registers.
+//! One rule holds for all code, because every function has a frame pointer, and an activation is past its prologue whenever
+//! another one runs. So a unit has one entry, however many functions it has. The rule does not say where callee-saved
+//! registers are: it serves backtraces, not unwinding through the frames, which is forbidden: a panic or foreign exception
+//! ends at the `extern "C"` functions by which compiled code is entered and left. A forced unwind, by which `pthread_exit`
+//! ends a thread, ends here: the personality reports the end of the stack to its stop function, as it would be
+//! without tables, and the thread continues after its start routine. Destructors of outer Rust frames would run with wrong
+//! registers.
 //!
 //! Code of object files has tables of its own (`link/object/start.rs`).
 //!
-//! Cost: a table of some hundred bytes for each unit, and what the unwinder takes to enter it (about 1 µs).
+//! Cost: a table of some hundred bytes for each unit, and the unwinder's time to enter it (about 1 µs).
 //!
-//! Not done: systems whose unwinder is not that of GCC, where nothing is registered; macOS and musl among them.
+//! Not done: systems whose unwinder is not GCC's, where nothing is registered; macOS and musl among them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,14 +95,14 @@ fn table(start: u64, bytes: u64) -> Vec<u8> {
     cie.extend(0u32.to_ne_bytes());
     cie.extend(*b"\x01zP\0");
     cie.extend([1, 0x78, RETURN_ADDRESS]);
-    // The augmentation: nine bytes, of which the first says that an absolute address follows.
+    // The augmentation: nine bytes, the first of which means that an absolute address follows.
     cie.extend([9, 0]);
     cie.extend((system::personality as *const () as u64).to_ne_bytes());
     cie.extend([DEF_CFA, FRAME_POINTER, 16, OFFSET | FRAME_POINTER, 2, OFFSET | RETURN_ADDRESS, 1]);
     let mut section = Vec::new();
     entry(&mut section, cie);
     let mut fde = Vec::new();
-    // How far it is from here back to the CIE.
+    // The distance from here back to the CIE.
     fde.extend((section.len() as u32 + 4).to_ne_bytes());
     fde.extend(start.to_ne_bytes());
     fde.extend(bytes.to_ne_bytes());
@@ -112,7 +113,7 @@ fn table(start: u64, bytes: u64) -> Vec<u8> {
     section
 }
 
-/// Adds an entry, with its length in front and filled up with `DW_CFA_nop`.
+/// Adds an entry, with its length first, padded with `DW_CFA_nop`.
 fn entry(section: &mut Vec<u8>, mut body: Vec<u8>) {
     body.resize((body.len() + 4).next_multiple_of(8) - 4, 0);
     section.extend((body.len() as u32).to_ne_bytes());
@@ -142,7 +143,7 @@ mod system {
     pub(super) struct Exception {
         class: u64,
         cleanup: *mut c_void,
-        /// Of a forced unwind.
+        /// The stop function of a forced unwind.
         stop: Option<Stop>,
         argument: *mut c_void,
     }

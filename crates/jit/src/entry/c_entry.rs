@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A function has at most one C entry, so its address is always the same. The entry goes through the cell's word: it lives as long
-//! as the cell, independently of the code behind it and of the code that took the address. After a removal it throws, as
+//! as the cell, independently of its current code and of the code that took the address. After a removal it throws, as
 //! other calls do.
 //!
-//! Functions of a program that is compiled at once have no words; their entries lie in the unit that takes the address
+//! Functions of a program that is compiled at once have no words; their entries are in the unit that takes the address
 //! (`codegen/src/callback.rs`).
 //!
 //! Cost: some 200 bytes for each function whose address is taken.
@@ -28,16 +28,11 @@ use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 /// Why a function has no C entry.
 #[derive(thiserror::Error, Debug)]
 pub enum CEntryError {
-    /// Its arguments or its result are no single values of C.
+    /// Its arguments or its result are not single values of C.
     #[error(
         "`{name}` is {ty}, which C cannot call: each argument and the result has to be a number or a pointer"
     )]
-    Type {
-        /// The function.
-        name: String,
-        /// Its type.
-        ty: String,
-    },
+    Type { name: String, ty: String },
     /// The entry could not be made.
     #[error(transparent)]
     Entry(#[from] EntryError),
@@ -66,7 +61,7 @@ struct Made {
 }
 
 impl CEntry {
-    /// The address, if it was asked for.
+    /// The address, if it was requested.
     pub(crate) fn known(&self) -> Option<usize> {
         self.0.get().map(|made| made.address)
     }

@@ -123,7 +123,7 @@ fn get_or_make(
     let is_full = entries.len() >= MAX_IDLE;
     let idle: Vec<_> = entries.extract_if(.., |_, entry| is_full && Arc::strong_count(entry) == 1).collect();
     let kept = entries.entry(signature.clone()).or_insert_with(|| made.clone()).clone();
-    // Listeners hear of what goes, and may ask for entries.
+    // Listeners are notified of freed entries, and may request entries.
     drop(entries);
     drop((idle, made));
     Ok(kept)

@@ -3,8 +3,8 @@
 //! The module only gets input that `linker.rs` has checked. Functions of the unit are anonymous in it and imports have names of
 //! our own making, so no name from outside reaches it, and it never looks a symbol up in the process. Memory comes from one run
 //! of our code memory, whose size is known beforehand: a module allocates its objects in the order of definition, so the
-//! same arithmetic gives the same total. The run is shared by the module's memory provider and the loaded unit; the
-//! module is dropped as soon as the unit is sealed, and the run when the unit is.
+//! same arithmetic yields the same total. The run is shared by the module's memory provider and the loaded unit; the module
+//! is dropped as soon as the unit is sealed, and the run when the unit is.
 //!
 //! Cost (`tests/support/cost.rs` of this crate): 11 µs to link and free one function alone, 0.3 µs each for a hundred together.
 
@@ -31,7 +31,7 @@ use crate::memory::reservation::CodeMemoryStats;
 use crate::memory::reservation::Parts;
 use crate::memory::space::{Memory, Run};
 
-/// Space that `cranelift-jit` keeps behind a function for each aarch64 call.
+/// Space that `cranelift-jit` reserves after a function for each aarch64 call.
 const VENEER_BYTES: usize = 24;
 
 /// Links with `cranelift-jit`.
@@ -42,7 +42,7 @@ pub struct CraneliftLinker {
 }
 
 impl CraneliftLinker {
-    /// A linker into the given memory, which enters what it loads into the index.
+    /// A linker into the given memory, which adds loaded units to the index.
     pub fn new(isa: &TargetIsa, memory: CodeMemory, map: Arc<CodeMap>) -> CraneliftLinker {
         CraneliftLinker { isa: isa.for_tier(Tier::Optimised).clone(), memory, map }
     }
@@ -121,7 +121,7 @@ struct Declared {
 
 impl Declared {
     fn new(module: &mut JITModule, resolved: &Resolved<'_>) -> Result<Declared, LinkError> {
-        // The signature only matters to code that the module compiles itself, which is none.
+        // The signature only matters to code that the module compiles itself, and it compiles none.
         let signature = module.make_signature();
         let unit = resolved.unit;
         Ok(Declared {
@@ -221,7 +221,7 @@ fn plan(unit: &LinkUnit) -> Parts {
     }
     for object in &unit.data {
         let part = if object.writable { &mut parts.writable } else { &mut parts.read_only };
-        // `cranelift-jit` gives an empty object one byte.
+        // `cranelift-jit` allocates one byte for an empty object.
         place(part, object.align, object.bytes.len().max(1));
     }
     parts

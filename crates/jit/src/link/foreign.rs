@@ -9,7 +9,7 @@ use crate::link::linker::{Import, LoadedUnit};
 use crate::link::object::tls::ThreadLocal;
 use crate::link::object::{ObjectFileError, error};
 
-/// Object files in memory, until the last clone is dropped, and all that was linked to them. Then their finalisers run.
+/// Object files in memory, until the last clone and everything linked to them are dropped. Then their finalisers run.
 #[derive(Clone, Debug)]
 pub struct LoadedObject {
     pub(crate) unit: Arc<LoadedUnit>,
@@ -19,7 +19,7 @@ pub struct LoadedObject {
 /// A symbol in memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Placed {
-    /// Of a thread-local symbol: a word of its unit, which nobody reads.
+    /// Its address; for a thread-local symbol, a word of its unit that is never read.
     pub(crate) address: usize,
     pub(crate) entity: Entity,
 }
@@ -33,7 +33,7 @@ impl Placed {
     }
 }
 
-/// What is at the address of a symbol.
+/// The kind of a symbol's address.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Entity {
     Code,
@@ -46,12 +46,12 @@ pub(crate) enum Entity {
 }
 
 impl LoadedObject {
-    /// Runs what has to run before the code is used: functions that choose functions (`ifunc`), and initialisers. Happens once.
+    /// Runs the code that must run before any other: functions that choose functions (`ifunc`), and initialisers. Once.
     pub fn start(&self, promise: Doors) {
         self.unit.start(promise);
     }
 
-    /// The symbols that it gives to others, with their addresses.
+    /// The symbols that it offers to others, with their addresses.
     pub fn symbols(&self) -> impl Iterator<Item = (&str, usize)> {
         self.symbols.iter().map(|(name, placed)| (name.as_str(), placed.address))
     }
@@ -68,12 +68,12 @@ impl LoadedObject {
     }
 }
 
-/// Where a C symbol is, for what is linked to it.
+/// The place of a C symbol, for code that is linked to it.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     /// Its address.
     pub address: usize,
-    /// The object file that it is in, which what is linked keeps in memory; none if it stays there by itself.
+    /// The object file that contains it, which linked code keeps in memory; `None` if it stays in memory anyway.
     pub object: Option<LoadedObject>,
 }
 

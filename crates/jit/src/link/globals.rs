@@ -66,12 +66,12 @@ impl Globals {
         Globals { shared: Arc::new(shared) }
     }
 
-    /// The names that linked units know, in order.
+    /// The names of variables in linked units, in order.
     pub fn names(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// Gives a variable a value, or none.
+    /// Sets or clears the value of a variable.
     pub fn set<'h>(
         &self,
         scope: &Scope<'_, 'h>,
@@ -99,12 +99,12 @@ impl Globals {
         }
     }
 
-    /// Says of which type a variable is in a program. Types that several programs say hold together.
+    /// Declares the type of a variable in a program. If several programs declare types, all of them hold.
     pub fn declare_type(&self, cx: &Arc<Context>, name: &str, ty: Type) {
         let mut types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
         let known = types.entry(name.to_owned()).or_default();
         if !known.iter().any(|(of, known)| of.is_same(cx) && *known == ty) {
-            // A view that holds nothing but the type.
+            // A view that holds only the type.
             let of = cx.view();
             of.types.kind(ty);
             known.push((of, ty));
@@ -116,13 +116,13 @@ impl Globals {
         types.get(name).cloned().unwrap_or_default()
     }
 
-    /// The value of a variable; `None` if it has none, no unit knows it, or the scope is one of another runtime.
+    /// The value of a variable; `None` if it has none, no unit has the variable, or the scope is one of another runtime.
     pub fn get<'a, 'h>(&self, scope: &'a Scope<'_, 'h>, name: &str) -> Option<Obj<'a, 'h>> {
         let cell = self.lock().get(name).cloned();
         cell.and_then(|cell| scope.get_cell(&cell))
     }
 
-    /// Makes a variable of other programs one of these. Nothing happens if there is none of that name there, or one here.
+    /// Makes a variable of other programs one of these. No effect if there is no such variable there, or already one here.
     pub fn adopt(&self, name: &str, other: &Globals) {
         let Some(cell) = other.lock().get(name).cloned() else { return };
         self.lock().entry(name.to_owned()).or_insert(cell);

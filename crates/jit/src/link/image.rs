@@ -38,7 +38,7 @@ pub struct ImageLinkage<'a> {
     pub cx: &'a Arc<Context>,
     /// The program's global variables.
     pub globals: &'a Globals,
-    /// Where dynamic calls look that begin in the image.
+    /// The table that dynamic calls in the image search.
     pub table: &'a MethodTable,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for ImageLinkage<'_> {
 }
 
 impl Jit {
-    /// Loads the code of an image, and where its calls keep their roots. The caller vouches for both: see the header.
+    /// Loads the code of an image, and its frame maps. The caller vouches for both: see the header.
     pub fn load_image(
         &self,
         code: &ImageCode<'_>,
@@ -91,7 +91,8 @@ impl Jit {
             }
             let loaded = self.place_image(code, &imports, &owners)?;
             let maps = (!frames.is_empty()).then(|| {
-                // SAFETY: the maps are those of the code, by the contract of opening the image; `Code` drops them in front of what they describe.
+                // SAFETY: the maps describe the code, by the contract of opening the image; `Code` drops them before what
+                // they describe.
                 unsafe { self.runtime().add_frame_maps(loaded.code().addresses(), frames) }
             });
             Ok((loaded, maps))

@@ -23,9 +23,9 @@ pub struct ImageFunction {
     pub size: u32,
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
-    /// Source positions: code offsets in rising order, each with the position that holds from there on.
+    /// Source positions: code offsets in ascending order, each with the position that holds from there on.
     pub lines: Vec<(u32, LineColumn)>,
-    /// Where the roots of calls lie, by rising return address.
+    /// The locations of the roots of calls, by ascending return address.
     pub frame_maps: Vec<FrameMap>,
     /// Its signature, if it can be looked up or called by dispatch.
     pub signature: Option<Signature>,
@@ -36,7 +36,7 @@ pub trait ImageFunctions: Send + Sync {
     /// Where the function of that name begins, from the start of the image's code.
     fn offset(&self, name: &str) -> Option<u32>;
 
-    /// The type of the function of that name, for calls; nothing if there is none that can be called.
+    /// The type of the function of that name, for calls; `None` if it cannot be called.
     ///
     /// # Errors
     /// The image contradicts itself: the reason.
@@ -45,7 +45,7 @@ pub trait ImageFunctions: Send + Sync {
     /// The names of all functions that can be called, in order.
     fn names(&self) -> Vec<String>;
 
-    /// All functions by rising offset, each with whether it is found by its name.
+    /// All functions by ascending offset, each with whether it is found by its name.
     fn describe(&self) -> Vec<(bool, ImageFunction)>;
 }
 
@@ -54,13 +54,12 @@ pub trait ImageFunctions: Send + Sync {
 pub struct ImageCode<'a> {
     /// The machine code.
     pub code: &'a [u8],
-    /// The constants, behind the imports.
+    /// The constants, which follow the imports.
     pub constants: &'a [u8],
     /// From the start of the code to the imports: whole pages.
     pub imports_at: usize,
     /// The imports, in the order of the table.
     pub imports: &'a [Symbol],
-    /// The functions.
     pub functions: &'a Arc<dyn ImageFunctions>,
     /// Whether its code handles objects.
     pub needs_heap: bool,
@@ -72,7 +71,7 @@ impl std::fmt::Debug for ImageCode<'_> {
     }
 }
 
-/// The functions of code that lies in memory.
+/// The functions of code in memory.
 struct Placed {
     functions: Arc<dyn ImageFunctions>,
     bytes: u32,

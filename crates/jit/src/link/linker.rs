@@ -7,7 +7,7 @@
 //! |------------------------------------------------------|--------------------------------|
 //! | two definitions of one name                          | [`LinkError::Duplicate`]       |
 //! | a symbol that neither the unit nor the resolver has  | [`LinkError::Unresolved`], all of them at once |
-//! | a relocation outside its code, a symbol index outside the table, an alignment that pages cannot give | [`LinkError::Malformed`] |
+//! | a relocation outside its code, a symbol index outside the table, an alignment that pages cannot provide | [`LinkError::Malformed`] |
 //! | a relative reference to something outside its reach  | [`LinkError::OutOfReach`]      |
 //!
 //! so an implementation only copies and patches, and has no reason to panic.
@@ -65,22 +65,20 @@ pub struct DataObject {
 /// Functions and data that are linked and freed together.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkUnit {
-    /// The functions.
     pub functions: Vec<CompiledFunction>,
     /// The data objects.
     pub data: Vec<DataObject>,
 }
 
-/// The address of something that a unit refers to and does not define.
+/// The address of a symbol that a unit refers to but does not define.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The address.
     pub address: usize,
-    /// The unit that it lies in, when it lies in one.
+    /// The unit that contains it, if any.
     pub owner: Option<Arc<LoadedUnit>>,
 }
 
-/// Answers for symbols that a unit does not define: the address, or the reason why there is none.
+/// Resolves symbols that a unit does not define: the address, or the reason for its absence.
 pub trait Resolver {
     /// The symbol's address.
     fn resolve(&self, symbol: &Symbol) -> Result<Import, String>;
@@ -106,7 +104,6 @@ pub enum LinkError {
     Malformed {
         /// The function or data object.
         name: String,
-        /// The fault.
         fault: &'static str,
     },
     /// A relative reference to an address further away than it can express. Such references must go to symbols of the
@@ -118,7 +115,7 @@ pub enum LinkError {
         /// The target.
         symbol: Symbol,
     },
-    /// An object file asks for what cannot be linked here.
+    /// An object file needs a construct that cannot be linked here.
     #[error(transparent)]
     Object(#[from] ObjectFileError),
     /// There is no memory for it.
@@ -144,8 +141,8 @@ fn list_unresolved(symbols: &[(Symbol, String)]) -> String {
     format!("unresolved: {}", lines.join("; "))
 }
 
-/// Describes a unit whose functions lie at `offsets` from `base`, in rising order, and which ends at `bytes`. `by_name` are the
-/// indices of its functions by name.
+/// Describes a unit whose functions are at `offsets` from `base`, in ascending order, and which ends at `bytes`. `by_name`
+/// are the indices of its functions by name.
 pub(crate) fn describe(
     unit: &LinkUnit,
     base: usize,
@@ -167,10 +164,10 @@ pub(crate) fn describe(
 
 /// Places link units in memory.
 pub trait Linker: Send + Sync {
-    /// Links a unit; `resolver` answers for what it does not define.
+    /// Links a unit; `resolver` resolves the symbols that it does not define.
     fn link(&self, unit: &LinkUnit, resolver: &dyn Resolver) -> Result<Arc<LoadedUnit>, LinkError>;
 
-    /// The state of the memory behind it.
+    /// The state of its memory.
     fn stats(&self) -> CodeMemoryStats;
 }
 
@@ -190,19 +187,19 @@ pub struct LoadedUnit {
 
 /// The start of a unit of object files.
 pub(crate) trait Start: Send + Sync {
-    /// Runs what has to run before the code is used, once.
+    /// Runs the code that must run before any other, once.
     fn start(&self, promise: Doors);
 }
 
 impl Drop for LoadedUnit {
     fn drop(&mut self) {
-        // Finalisers may call what the unit refers to.
+        // Finalisers may call into the units that this one refers to.
         drop(self.started.take());
         release(std::mem::take(&mut self.owners), |unit| std::mem::take(&mut unit.owners));
     }
 }
 
-/// Lets go of what holds others of its kind, one after the other: chains are as long as programs make them, and a stack is not. `held`
+/// Drops values that hold others of their kind, one after the other: chains can be longer than the stack allows. `held`
 /// takes from one what it holds.
 pub(crate) fn release<T>(mut open: Vec<Arc<T>>, held: impl Fn(&mut T) -> Vec<Arc<T>>) {
     while let Some(one) = open.pop() {
@@ -233,7 +230,7 @@ impl LoadedUnit {
         LoadedUnit { code, data: Box::default(), memory, owners, started: Some(started) }
     }
 
-    /// Runs what has to run before code of object files is used, once.
+    /// Runs the code that must run before any other code of object files, once.
     pub(crate) fn start(&self, promise: Doors) {
         if let Some(started) = &self.started {
             started.start(promise);
@@ -268,7 +265,7 @@ impl std::fmt::Debug for LoadedUnit {
     }
 }
 
-/// Where a symbol of a unit leads.
+/// The target of a symbol of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Destination {
     /// A function of the unit, by index.

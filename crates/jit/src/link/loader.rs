@@ -39,7 +39,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A linker into the given memory, which enters what it loads into the index.
+    /// A linker into the given memory, which adds loaded units to the index.
     pub fn new(memory: CodeMemory, map: Arc<CodeMap>) -> Loader {
         Loader { memory, map }
     }
@@ -69,7 +69,7 @@ impl Linker for Loader {
     }
 }
 
-/// Where everything goes, from the start of its part.
+/// The offset of everything from the start of its part.
 struct Layout {
     sizes: Parts,
     aligns: Parts,
@@ -105,7 +105,7 @@ impl Layout {
     }
 }
 
-/// Adds something to a part and gives its offset.
+/// Adds an object to a part and returns its offset.
 fn put(size: &mut usize, most: &mut usize, bytes: usize, align: u32) -> Option<usize> {
     let at = size.checked_next_multiple_of(align as usize)?;
     *size = at.checked_add(bytes)?;
@@ -174,7 +174,7 @@ fn place(
             let patched =
                 |target| relocate(reloc.kind, &function.code[offset..], (start + offset) as u64, target);
             let patch = patched(target).or_else(|| {
-                // Only calls have a way that reaches further.
+                // Only calls can be extended, by a veneer.
                 if reloc.kind != RelocKind::Arm64Call {
                     return None;
                 }

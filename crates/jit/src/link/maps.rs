@@ -9,11 +9,11 @@ use brolga_runtime::{FrameMaps, FrameMapsInForce, Runtime};
 
 use crate::link::linker::{LinkUnit, LoadedUnit};
 
-/// Tells the runtime where calls of the unit keep their roots; `None` if none of them does.
+/// Registers the frame maps of the unit with the runtime; `None` if it has none.
 ///
 /// # Safety
 ///
-/// The maps are those of the code (L1 of [`Jit::load`](crate::Jit::load)), and the result goes no sooner than `loaded`.
+/// The maps describe the code (L1 of [`Jit::load`](crate::Jit::load)), and the result is not dropped before `loaded`.
 pub(crate) unsafe fn put_in_force(
     runtime: &Runtime,
     unit: &LinkUnit,
@@ -32,6 +32,6 @@ pub(crate) unsafe fn put_in_force(
     let maps = placed.iter().flat_map(|&(address, maps, _)| {
         maps.iter().map(move |map| ((address - start) as u32 + map.return_offset, &*map.words))
     });
-    // SAFETY: by the contract; a unit lies in one piece.
+    // SAFETY: by the contract; a unit is contiguous.
     Some(unsafe { runtime.add_frame_maps(start..end, FrameMaps::new(maps)) })
 }

@@ -7,11 +7,11 @@
 //!   pages             1      1      2   idle   none               none  none  none
 //! ```
 //!
-//! A stripe is the chunks of one permission. A page is *used* while a block lies in it, *idle* when none does any more and it
+//! A stripe is the chunks of one permission. A page is *used* while it holds a block, *idle* when it no longer does but
 //! still has memory, *none* when it has no memory.
 //!
-//! Invariants: A1, blocks do not overlap and lie in one chunk each; A2, free ranges of a chunk are never adjacent; A3, a
-//! page that is given to the caller as surplus has no block in it.
+//! Invariants: A1, blocks do not overlap, and each is in one chunk; A2, free ranges of a chunk are never adjacent; A3, a
+//! page that the caller receives as surplus holds no block.
 //!
 //! Blocks go to the smallest free range that fits, the lowest of equals, so that a program that compiles and drops the
 //! same code again and again gets the same bytes. A few idle pages are kept: returning and refaulting a page costs more than a
@@ -28,7 +28,7 @@ const GRAIN: usize = 16;
 /// Idle pages that are kept.
 const KEPT_PAGES: usize = 64;
 
-/// Free ranges that are tried before one is taken that fits however it lies.
+/// Free ranges that are tried before one is taken that fits at any alignment.
 const TRIES: usize = 8;
 
 /// The smallest and the largest chunk that is added for small blocks, in bytes.
@@ -43,7 +43,7 @@ pub(crate) struct Pool {
     /// Free ranges: start to size, and the same as (size, start).
     by_start: BTreeMap<usize, usize>,
     by_size: BTreeSet<(usize, usize)>,
-    /// Pages that became idle, some of which are not any more.
+    /// Pages that became idle, some of which may be used again.
     idle: Vec<usize>,
     idle_pages: usize,
     resident_pages: usize,
@@ -60,7 +60,7 @@ struct Chunk {
 
 #[derive(Clone, Copy, Default)]
 struct Page {
-    /// Bytes of it that lie in blocks.
+    /// Bytes of it in blocks.
     used: u32,
     has_memory: bool,
 }
@@ -83,7 +83,7 @@ impl Pool {
         }
     }
 
-    /// Bytes of a block with room for `bytes`; `None` if there is no such number.
+    /// Bytes of a block with room for `bytes`; `None` on overflow.
     pub(crate) fn block_bytes(bytes: usize) -> Option<usize> {
         bytes.checked_next_multiple_of(GRAIN)
     }
@@ -105,7 +105,7 @@ impl Pool {
         Some(at)
     }
 
-    /// Takes a block back. Gives an empty chunk that the stripe is better off without; it is no longer part of it.
+    /// Frees a block. Returns an empty chunk that is removed from the stripe, if one is superfluous.
     pub(crate) fn give_back(&mut self, start: usize, bytes: usize) -> Option<Range<usize>> {
         self.count(start, bytes, false);
         self.tidy_idle();
@@ -147,7 +147,7 @@ impl Pool {
         self.mapped += bytes;
     }
 
-    /// Takes any empty chunk out of the stripe.
+    /// Removes any empty chunk from the stripe.
     pub(crate) fn take_empty_chunk(&mut self) -> Option<Range<usize>> {
         if self.empty_chunks == 0 {
             return None;
@@ -252,7 +252,7 @@ impl Pool {
         }
     }
 
-    /// Pages that became idle again and again stand in the list as often, others are in use again.
+    /// Removes duplicates of pages that became idle repeatedly, and pages that are in use again.
     fn tidy_idle(&mut self) {
         if self.idle.len() > 4 * (KEPT_PAGES + self.idle_pages) {
             let mut idle = std::mem::take(&mut self.idle);
@@ -290,7 +290,7 @@ mod tests {
         pool
     }
 
-    /// Everything that the header promises, seen from the blocks that a test holds.
+    /// Checks the invariants of the header against the blocks that a test holds.
     fn check(pool: &Pool, held: &[(usize, usize)]) {
         let mut sorted = held.to_vec();
         sorted.sort_unstable();

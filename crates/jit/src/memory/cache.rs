@@ -1,7 +1,7 @@
 //! Units that may be evicted: a cache that shrinks when code memory is short.
 //!
 //! ```text
-//!   Jit::load ── no room ──► Evictor::evict(bytes) ──► the least recently used units go ──► once more
+//!   Jit::load ── no room ──► Evictor::evict(bytes) ──► the least recently used units are dropped ──► once more
 //! ```
 //!
 //! An engine calls its [`Evictor`] when a unit does not fit, by the limit or by the reservation of
@@ -21,7 +21,7 @@ use brolga_instances::Evicted;
 use crate::memory::evictor::Evictor;
 use crate::unit::Unit;
 
-/// Units by key, of which those used longest ago go when room is wanted.
+/// Units by key; the least recently used ones are dropped when room is needed.
 pub struct UnitCache<K> {
     state: Mutex<State<K>>,
 }
@@ -35,7 +35,7 @@ struct State<K> {
 }
 
 impl<K: Ord + Clone> UnitCache<K> {
-    /// An empty cache. [`Jit::set_evictor`](crate::Jit::set_evictor) makes an engine ask it.
+    /// An empty cache. [`Jit::set_evictor`](crate::Jit::set_evictor) makes an engine use it.
     pub fn new() -> UnitCache<K> {
         UnitCache { state: Mutex::new(State { units: BTreeMap::new(), by_use: BTreeMap::new(), now: 0 }) }
     }
@@ -52,7 +52,7 @@ impl<K: Ord + Clone> UnitCache<K> {
         Some(unit)
     }
 
-    /// Keeps a unit. Gives the one that the key had.
+    /// Keeps a unit. Returns the key's previous unit.
     pub fn insert(&self, key: K, unit: Unit) -> Option<Unit> {
         let mut state = self.lock();
         let now = state.tick();
@@ -107,7 +107,7 @@ impl<K: Ord + Clone + Send> Evictor for UnitCache<K> {
             gone.extend(units.remove(key));
             false
         });
-        // Units are dropped without the lock: what they keep may be anything.
+        // Units are dropped without the lock: they may keep arbitrary values.
         drop(state);
         if gone.is_empty() { Evicted::Nothing } else { Evicted::Some }
     }

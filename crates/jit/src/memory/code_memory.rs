@@ -1,14 +1,14 @@
 //! Memory for machine code and its data.
 //!
-//! One range of addresses is reserved up front, so that everything loaded lies within reach of a 32-bit relative
-//! reference. It is divided in two ways at once:
+//! One range of addresses is reserved up front, so that all loaded code and data are within reach of a 32-bit relative
+//! reference. It is divided by two schemes at once:
 //!
 //! ```text
 //!   addresses of the code                                      addresses to write to (dual mapping)
 //!   ┌──────────────────────────┬─────┬──────────────┐          ┌──────────────────────────┬ ─ ─ ─
 //!   │ stripe: code    r-x      │ run │ stripe: data │          │ the same memory   rw-    │
 //!   └──────────────────────────┴─────┴──────────────┘          └──────────────────────────┴ ─ ─ ─
-//!     chunk chunk ◄── blocks     own     read-only  r--          one file in memory behind both
+//!     chunk chunk ◄── blocks     own     read-only  r--          one file in memory under both
 //!                                pages   writable   rw-
 //! ```
 //!
@@ -25,9 +25,9 @@
 //!   sealed            read+execute     read         read+write
 //! ```
 //!
-//! Invariants: M1, blocks, runs and chunks do not overlap and lie in the reservation; M2, no mapping is ever writable and
-//! executable; M3, a page outside of chunks and runs has no access and no memory; M4, the reservation outlives what
-//! lies in it; M5, an operation that fails does not change loaded code.
+//! Invariants: M1, blocks, runs and chunks do not overlap and are inside the reservation; M2, no mapping is ever writable
+//! and executable; M3, a page outside of chunks and runs has no access and no memory; M4, the reservation outlives its
+//! content; M5, an operation that fails does not change loaded code.
 //!
 //! A failing system call is an error with its size. Pages that cannot be returned (the system refuses the mapping) stay
 //! reserved and unused, and are counted.
@@ -38,8 +38,8 @@
 //!
 //! **Poison.** A page that was returned to the system reads as zeros until its chunk is dropped: no trap on x86-64.
 //!
-//! **Fetching.** `fetch.rs` orders writing code before running it on another processor. On x86-64 that takes nothing, even
-//! where other code was before: the processor snoops writes by physical address.
+//! **Fetching.** `fetch.rs` orders writing code before running it on another processor. On x86-64 nothing is needed, even if
+//! the bytes were other code before: the processor snoops writes by physical address.
 //!
 //! Cost: a block takes two short locks over its life, a run five system calls of 1 to 3 µs; on aarch64 either one more.
 //!
@@ -59,7 +59,7 @@ use crate::memory::space::{Blocks, Draft, Run};
 /// How code is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mapping {
-    /// Through a second mapping, where the system has such a thing; otherwise as `Private`.
+    /// Through a second mapping, where the system supports that; otherwise as `Private`.
     #[default]
     Dual,
     /// Before its pages become executable. Each unit has its own pages.
@@ -69,7 +69,8 @@ pub enum Mapping {
 /// Options of code memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodeMemoryOptions {
-    /// Bytes of address space to reserve, at most 1 GiB, and as many for the second mapping: less where the system has set a limit to the process (`ulimit -v`) or refuses so much.
+    /// Bytes of address space to reserve, at most 1 GiB, and as many for the second mapping: less if the process has a limit
+    /// (`ulimit -v`) or the system refuses this size.
     pub reserve: usize,
     /// The most bytes of units that may be loaded at one time, beside what the reservation allows.
     pub limit: Option<usize>,
@@ -90,10 +91,10 @@ const DEFAULT_RESERVE: usize = 256 << 20;
 /// Above this the two ends of the reservation could be out of each other's reach.
 const MAX_RESERVE: usize = 1 << 30;
 
-/// Where the address space of the process is limited, a reservation takes one part in so many, twice with the second mapping.
+/// Where the address space of the process is limited, a reservation takes 1/n of it, twice with the second mapping.
 const ADDRESS_SHARE: usize = 16;
 
-/// Less is not worth having: where not even this is to be had, there is no code memory.
+/// The smallest useful reservation: if not even this is available, there is no code memory.
 const SMALLEST_RESERVE: usize = 1 << 20;
 
 /// A reservation. Clones share it.
@@ -110,7 +111,7 @@ impl CodeMemory {
         // Both mappings take addresses, and where these are limited everything else needs some as well.
         let share = pages::address_limit().map_or(wanted, |limit| wanted.min(limit / ADDRESS_SHARE));
         let mut bytes = (share / page * page).max(page);
-        // The limit does not say what is left of it.
+        // The limit does not show how much of it is left.
         let base = loop {
             let refused = match pages::reserve(bytes) {
                 Ok(base) => break base,
@@ -162,7 +163,7 @@ impl CodeMemory {
         start..start + self.reservation.bytes
     }
 
-    /// The present use.
+    /// The current use.
     pub fn stats(&self) -> CodeMemoryStats {
         let state = self.reservation.lock();
         let mut stats = state.free.stats;
@@ -229,7 +230,7 @@ impl CodeMemory {
         let total = parts.total().unwrap_or(usize::MAX);
         reservation.check_limit(&state, total)?;
         state.free.count_unit(0);
-        // Dropping them returns what they have. They are put together under the lock, which dropping takes.
+        // Dropping them returns their memory, and takes the lock. They are assembled under the lock.
         let mut blocks = Blocks::new(reservation.clone());
         let mut failed = None;
         for part in Part::ALL {
@@ -337,7 +338,7 @@ mod tests {
     /// Bytes as they are seen where code runs.
     fn seen(blocks: &Blocks, part: Part, count: usize) -> Vec<u8> {
         let start = blocks.addresses(part).start;
-        // SAFETY: the part has so many readable bytes, and no code writes to them now.
+        // SAFETY: the part has `count` readable bytes, and no code writes to them now.
         unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), count) }.to_vec()
     }
 
@@ -374,7 +375,7 @@ mod tests {
         freed.write(Part::Code, 0, &[0x90; 48]);
         let start = freed.addresses(Part::Code).start;
         drop(freed);
-        // SAFETY: the page is still mapped, because another block lies in it.
+        // SAFETY: the page is still mapped, because it holds another block.
         let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), 48) };
         assert!(bytes.iter().all(|byte| *byte == TRAP));
         assert_eq!(blocks(&memory, 48, 0, 0).unwrap().addresses(Part::Code).start, start);

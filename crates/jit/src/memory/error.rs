@@ -5,7 +5,7 @@ use std::io;
 /// Why there is no memory for code.
 #[derive(thiserror::Error, Debug)]
 pub enum CodeMemoryError {
-    /// The system refuses so much address space: a limit of the process or of the system.
+    /// The system refuses this much address space: a limit of the process or of the system.
     #[error("cannot reserve {bytes} bytes of address space for code")]
     Reserve {
         /// The size of the request.
@@ -38,7 +38,6 @@ pub enum CodeMemoryError {
         bytes: usize,
         /// The bytes in use.
         in_use: usize,
-        /// The limit.
         limit: usize,
     },
     /// The process is a forked child of the one that made the code memory.

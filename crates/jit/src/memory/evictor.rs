@@ -4,6 +4,6 @@ use brolga_instances::Evicted;
 
 /// Frees code when there is no room for more.
 pub trait Evictor: Send + Sync {
-    /// Gives up units, so many bytes of code if it can, and says what has come of it. It must not load code.
+    /// Drops units, `bytes` bytes of code if it can, and returns the outcome. It must not load code.
     fn evict(&self, bytes: usize) -> Evicted;
 }

@@ -24,7 +24,8 @@
 use std::io;
 use std::ptr::NonNull;
 
-/// Makes written code what is executed at these addresses, by this thread at once and by every other one from its next barrier on.
+/// Makes written code visible to execution at these addresses, by this thread at once and by every other one from its next
+/// barrier on.
 ///
 /// # Safety
 ///
@@ -32,7 +33,7 @@ use std::ptr::NonNull;
 pub(crate) unsafe fn publish(code: NonNull<u8>, bytes: usize) -> io::Result<()> {
     // SAFETY: by the contract.
     unsafe { clear(code.addr().get(), bytes) };
-    // A barrier in all threads, which drops what they have fetched ahead.
+    // A barrier in all threads, which discards prefetched instructions.
     wasmtime_jit_icache_coherence::pipeline_flush_mt()
 }
 
@@ -89,10 +90,10 @@ impl Caches {
     }
 }
 
-/// The lines in which these bytes lie.
+/// The lines that contain these bytes.
 #[cfg(any(test, target_arch = "aarch64"))]
 fn lines(start: usize, bytes: usize, line: usize) -> impl Iterator<Item = usize> {
-    // No code lies at the end of all memory.
+    // There is no code at the end of the address space.
     let end = start.saturating_add(bytes);
     let first = if bytes == 0 { end } else { start & !(line - 1) };
     (first..end).step_by(line)
@@ -132,7 +133,7 @@ mod tests {
         let mut bytes = [0u8; 300];
         let start = NonNull::from(&mut bytes).cast::<u8>();
         for (at, length) in [(0, 300), (1, 1), (299, 1), (63, 130), (300, 0)] {
-            // SAFETY: the range lies in the array.
+            // SAFETY: the range is inside the array.
             unsafe { publish(start.add(at), length) }.unwrap();
         }
     }

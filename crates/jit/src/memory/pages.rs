@@ -12,9 +12,9 @@ pub(crate) const READ_EXECUTE: i32 = libc::PROT_READ | libc::PROT_EXEC;
 const NOTHING_THERE: i32 = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
 
 pub(crate) fn page_size() -> usize {
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: reads a constant of the system.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // No supported system has larger pages than 64 KiB, so that is safe to assume where it does not tell.
+    // No supported system has larger pages than 64 KiB, so that is safe to assume if it is not reported.
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(64 << 10)
 }
 
@@ -79,7 +79,7 @@ pub(crate) unsafe fn protect(base: NonNull<u8>, bytes: usize, protection: i32) -
     done(unsafe { libc::mprotect(base.as_ptr().cast(), bytes, protection) })
 }
 
-/// Gives writable pages their memory at once, where the system can: cheaper than a fault for each. It is a hint.
+/// Populates writable pages at once, if the system can: cheaper than a fault for each. It is a hint.
 ///
 /// # Safety
 ///
@@ -94,7 +94,7 @@ pub(crate) unsafe fn populate(base: NonNull<u8>, bytes: usize) {
     let _ = (base, bytes);
 }
 
-/// Gives the memory of pages back and leaves their addresses reserved.
+/// Returns the memory of pages and leaves their addresses reserved.
 ///
 /// # Safety
 ///
@@ -104,11 +104,11 @@ pub(crate) unsafe fn forget(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
     unsafe { place(base, bytes, libc::PROT_NONE, NOTHING_THERE, -1, 0) }
 }
 
-/// Gives the memory of private pages back; they stay accessible and read as zeros.
+/// Returns the memory of private pages; they stay accessible and read as zeros.
 ///
 /// # Safety
 ///
-/// The pages belong to the caller, and nothing of what they hold is used any more.
+/// The pages belong to the caller, and none of their content is used any more.
 pub(crate) unsafe fn discard(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
     // SAFETY: by the contract of this function.
     done(unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTNEED) })
@@ -116,7 +116,7 @@ pub(crate) unsafe fn discard(base: NonNull<u8>, bytes: usize) -> io::Result<()> 
 
 /// # Safety
 ///
-/// The range is one that `reserve` gave, and nothing points into it any more.
+/// The range was returned by `reserve`, and nothing points into it any more.
 pub(crate) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
     // SAFETY: by the contract of this function. Failing to unmap leaks addresses, which is harmless.
     unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
@@ -125,13 +125,13 @@ pub(crate) unsafe fn unmap(base: NonNull<u8>, bytes: usize) {
 /// A file in memory, without a name, as long as `bytes` and without any pages yet.
 #[cfg(target_os = "linux")]
 pub(crate) fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
-    /// Since Linux 6.3 a file says whether it may be mapped executable.
+    /// Since Linux 6.3 a file has a flag for whether it may be mapped executable.
     const MFD_EXEC: libc::c_uint = 0x10;
     let create = |flags| {
         // SAFETY: the name is a C string, which the system copies.
         match unsafe { libc::memfd_create(c"brolga code".as_ptr(), flags) } {
             -1 => Err(io::Error::last_os_error()),
-            // SAFETY: the system has just given the descriptor, and nothing else knows it.
+            // SAFETY: the system has just returned the descriptor, and nothing else has it.
             fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         }
     };
@@ -142,7 +142,7 @@ pub(crate) fn memory_file(bytes: usize) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// There is no such thing on this system.
+/// This system does not support it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn memory_file(_: usize) -> io::Result<OwnedFd> {
     Err(io::ErrorKind::Unsupported.into())
@@ -164,12 +164,12 @@ pub(crate) unsafe fn map_file(
     // SAFETY: by the contract of this function.
     unsafe { place(base, bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), offset) }?;
     #[cfg(target_os = "linux")]
-    // SAFETY: says something about the mapping that was made just now.
+    // SAFETY: advises about the mapping that was just made.
     done(unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTFORK) })?;
     Ok(())
 }
 
-/// Gives the memory of a part of a file back; it reads as zeros wherever it is mapped.
+/// Returns the memory of a part of a file; it reads as zeros wherever it is mapped.
 #[cfg(target_os = "linux")]
 pub(crate) fn punch(file: &OwnedFd, offset: usize, bytes: usize) -> io::Result<()> {
     let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
@@ -179,7 +179,7 @@ pub(crate) fn punch(file: &OwnedFd, offset: usize, bytes: usize) -> io::Result<(
     done(unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, bytes) })
 }
 
-/// There is no such thing on this system.
+/// This system does not support it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn punch(_: &OwnedFd, _: usize, _: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,11 +1,11 @@
 //! The reservation of `code_memory.rs`: its ranges, the chunks of its stripes, and the second mapping.
 //!
 //! ```text
-//!   State, behind the lock   Free    ranges without chunk or run ──► take / give_back
+//!   State, under the lock    Free    ranges without chunk or run ──► take / give_back
 //!                            Pool×3  blocks of each stripe (`arena.rs`) ──► chunks, surplus pages ──► system calls here
 //! ```
 //!
-//! The invariants M1 to M5 are those of `code_memory.rs`. The system is called under the lock only when a chunk is added or
+//! `code_memory.rs` states the invariants M1 to M5. The system is called under the lock only when a chunk is added or
 //! dropped, or when many pages go back.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(crate) struct Dual {
     pub(crate) process: u32,
 }
 
-// SAFETY: the addresses are of memory that this structure owns and that any thread may unmap; what is free is behind a
+// SAFETY: the addresses are of memory that this structure owns and that any thread may unmap; the free ranges are under a
 // lock.
 unsafe impl Send for Reservation {}
 // SAFETY: as above.
@@ -79,7 +79,7 @@ pub(crate) struct State {
 pub(crate) struct Free {
     /// Free ranges by offset, never adjacent to each other.
     pub(crate) ranges: BTreeMap<usize, usize>,
-    /// Without what the pools know: `mapped` and `resident` are those of runs.
+    /// Without the figures of the pools: `mapped` and `resident` count runs.
     pub(crate) stats: CodeMemoryStats,
 }
 
@@ -131,7 +131,7 @@ impl Dual {
         Ok(Dual { alias: pages::reserve(bytes)?, bytes, file, process: std::process::id() })
     }
 
-    /// Whether this is another process than the one that the memory is of.
+    /// Whether this is not the process that made the memory.
     pub(crate) fn is_foreign(&self) -> bool {
         self.process != std::process::id()
     }
@@ -140,7 +140,7 @@ impl Dual {
     pub(crate) fn is_permitted(&self, reservation: &Reservation) -> bool {
         let mapped = reservation.map_chunk(self, Part::Code, 0, reservation.page);
         let dropped = reservation.unmap_chunk(self, Part::Code, 0, reservation.page);
-        // Memory that cannot be put back would be reported as lost; a system like that is not one for dual mapping.
+        // Memory that cannot be put back would be reported as lost; such a system is unsuitable for dual mapping.
         mapped.is_ok() && dropped.is_ok()
     }
 }
@@ -243,9 +243,9 @@ impl Reservation {
         unsafe { pages::map_file(dual.at(offset), bytes, READ_WRITE, &dual.file, offset) }
     }
 
-    /// Takes access and memory from a chunk without blocks, wholly or partly mapped.
+    /// Removes access and memory from a chunk without blocks, wholly or partly mapped.
     fn unmap_chunk(&self, dual: &Dual, part: Part, offset: usize, bytes: usize) -> io::Result<()> {
-        // SAFETY: no block lies in the range (M1), so nothing points into it.
+        // SAFETY: no block is in the range (M1), so nothing points into it.
         unsafe { pages::forget(self.at(offset), bytes) }?;
         if part != Part::Writable {
             // SAFETY: as above; only the owner of a block writes to this view.
@@ -255,10 +255,10 @@ impl Reservation {
         Ok(())
     }
 
-    /// Returns memory of pages in which no block lies. Pages that cannot be returned stay usable.
+    /// Returns the memory of pages without blocks. Pages that cannot be returned stay usable.
     pub(crate) fn return_pages(&self, dual: &Dual, part: Part, run: Range<usize>) {
         let returned = if part == Part::Writable {
-            // SAFETY: no block lies in the pages (A3 of `arena.rs`), so nothing of what they hold is used.
+            // SAFETY: no block is in the pages (A3 of `arena.rs`), so none of their content is used.
             unsafe { pages::discard(self.at(run.start), run.len()) }
         } else {
             pages::punch(&dual.file, run.start, run.len())
@@ -268,14 +268,14 @@ impl Reservation {
     }
 
     pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: M1, offsets lie in the reservation.
+        // SAFETY: M1, offsets are inside the reservation.
         unsafe { self.base.add(offset) }
     }
 }
 
 impl Dual {
     pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: the second view is as long as the reservation, in which offsets lie (M1).
+        // SAFETY: the second view is as long as the reservation, and offsets are inside it (M1).
         unsafe { self.alias.add(offset) }
     }
 }

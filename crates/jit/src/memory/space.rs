@@ -6,7 +6,7 @@
 //! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
 //! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are reused |
 //!
-//! The invariants M1 to M5 are those of `code_memory.rs`.
+//! `code_memory.rs` states the invariants M1 to M5.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -51,12 +51,13 @@ impl Run {
         self.parts.code + self.parts.read_only + self.parts.writable
     }
 
-    /// Takes the right to write from code and read-only data, and makes the code executable by every thread.
+    /// Removes write access from code and read-only data, and makes the code executable by every thread.
     pub(crate) fn seal(&self) -> Result<(), CodeMemoryError> {
         let Parts { code, read_only, .. } = self.parts;
         let failed = |bytes| move |source| CodeMemoryError::Protect { bytes, source };
         if code > 0 {
-            // SAFETY: the range is the code part of this run; M2, the new protection takes writing away as it gives execution.
+            // SAFETY: the range is the code part of this run; M2, the new protection removes write access as it grants
+            // execution.
             unsafe { pages::protect(self.base(), code, READ_EXECUTE) }.map_err(failed(code))?;
         }
         if read_only > 0 {
@@ -91,7 +92,7 @@ impl Drop for Run {
     }
 }
 
-/// A run with so much code and read-only data or more gets the memory for them at once.
+/// A run with at least this many bytes of code and read-only data is populated at once.
 const POPULATED: usize = 1 << 18;
 
 /// A run that is being written. Only its owner can reach it, so it is not sealed.
@@ -123,12 +124,12 @@ impl Draft {
         start..start + self.run.parts.of(part)
     }
 
-    /// Writes bytes into a part, at `at` from its start. Panics if they do not lie in it.
+    /// Writes bytes into a part, at `at` from its start. Panics if they are not inside it.
     pub(crate) fn write(&mut self, part: Part, at: usize, bytes: &[u8]) {
         let (start, size) = self.start(part);
         assert!(at <= size && bytes.len() <= size - at, "written outside of the run");
-        // SAFETY: the range lies in the run by the assertion. By M1 the bytes are this run's alone, and `&mut self` says that
-        // no other code writes or reads through it; references into runs are never made.
+        // SAFETY: the range is inside the run by the assertion. By M1 the bytes are this run's alone, and `&mut self`
+        // guarantees that no other code writes or reads through it; references into runs are never made.
         unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
     }
 
@@ -148,12 +149,12 @@ impl Draft {
     fn start(&mut self, part: Part) -> (NonNull<u8>, usize) {
         let addresses = self.addresses(part);
         let before = addresses.start - self.run.base().addr().get();
-        // SAFETY: the part lies in the run.
+        // SAFETY: the part is inside the run.
         (unsafe { self.run.base().add(before) }, addresses.len())
     }
 }
 
-/// Where a loaded unit lies.
+/// The memory of a loaded unit.
 pub(crate) enum Memory {
     /// In pages of its own.
     Run(#[expect(dead_code, reason = "held so that the unit stays in memory")] Run),
@@ -165,7 +166,7 @@ pub(crate) enum Memory {
 pub(crate) struct Blocks {
     reservation: Arc<Reservation>,
     blocks: [Option<Block>; 3],
-    /// Whether it was ever code, or only on its way.
+    /// Whether it ever became code, or was only being written.
     is_sealed: bool,
 }
 
@@ -175,7 +176,7 @@ impl Blocks {
         Blocks { reservation, blocks: [None; 3], is_sealed: false }
     }
 
-    /// Takes a block over.
+    /// Takes ownership of a block.
     pub(crate) fn put(&mut self, part: Part, block: Block) {
         self.blocks[part as usize] = Some(block);
     }
@@ -187,12 +188,12 @@ impl Blocks {
         start..start + block.bytes
     }
 
-    /// Writes bytes into a part, at `at` from its start. Panics if they do not lie in it.
+    /// Writes bytes into a part, at `at` from its start. Panics if they are not inside it.
     pub(crate) fn write(&mut self, part: Part, at: usize, bytes: &[u8]) {
         if let Some((start, size)) = self.writable(part) {
             assert!(at <= size && bytes.len() <= size - at, "written outside of the block");
-            // SAFETY: the range lies in the block by the assertion. By M1 no other block has these bytes, and `&mut self` says
-            // that no other code writes or reads through this one; references into blocks are never made.
+            // SAFETY: the range is inside the block by the assertion. By M1 no other block has these bytes, and `&mut self`
+            // guarantees that no other code writes or reads through this one; references into blocks are never made.
             unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
         }
     }

@@ -1,4 +1,4 @@
-//! Counting until a better tier is wanted: the limits of a cell's counter, and the actions at them.
+//! Counting until a better tier is requested: the limits of a cell's counter, and the actions at them.
 //!
 //! Threads count in one word by a load and a store, so counts may be lost. A late store could even restore a count
 //! of code that has been replaced. So no word ever holds more than [`STRIDE`]: longer counts are counted in
@@ -14,7 +14,7 @@ use crate::cell::{Materialize, Target};
 /// The most that a counter holds.
 pub(crate) const STRIDE: i32 = 1 << 12;
 
-/// Makes the code of a function in two tiers. [`Materialize::materialize`] gives the first, which counts its entries.
+/// Makes the code of a function in two tiers. [`Materialize::materialize`] returns the first, which counts its entries.
 pub trait Tiers: Materialize {
     /// The code of the second. Called once each time that the function has become hot, on a thread that runs no compiled code meanwhile.
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>>;
@@ -25,11 +25,11 @@ pub trait Tiers: Materialize {
 pub struct LoopEntry {
     /// Its type. The symbol in it is the name by which the loop calls it.
     pub ty: Arc<FunctionType>,
-    /// The name by which the loop asks whether to leave.
+    /// The name of the loop's OSR check.
     pub check: Arc<str>,
     /// Makes its code, on a thread that runs no compiled code meanwhile.
     pub source: Arc<dyn Materialize>,
-    /// After how many iterations it is wanted.
+    /// The number of iterations after which it is requested.
     pub iterations: u32,
 }
 
@@ -45,16 +45,16 @@ pub(crate) enum Then {
     Nothing,
     /// The second tier of the function.
     Optimise(Arc<dyn Tiers>),
-    /// The code behind the cell, which is that of a loop's entry.
+    /// The code of the cell, which is a loop's entry.
     Enter,
 }
 
 /// How far a cell's counter is.
 pub(crate) struct Counting {
     pub(crate) then: Then,
-    /// After how many.
+    /// The limit.
     pub(crate) count: i32,
-    /// The count left when the present stride is over.
+    /// The count left when the current stride is over.
     left: i32,
     /// Whether the function was put into the queue.
     queued: bool,
@@ -86,7 +86,7 @@ impl Counting {
         Some(self.count.saturating_sub(left).max(0).unsigned_abs())
     }
 
-    /// The counter has gone below zero: what it is to count next, and whether the function is to be put into the queue now.
+    /// The counter has gone below zero: the next stride, and whether the function is to be put into the queue now.
     pub(crate) fn exhausted(&mut self) -> (i32, bool) {
         if self.left > 0 {
             return (self.stride(), false);

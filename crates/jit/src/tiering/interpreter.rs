@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-/// Computes what a function gives, without its code.
+/// Computes the results of a function without its code.
 pub trait Interpret: Send + Sync {
-    /// Replaces the arguments in the words by the results, each in the lowest bits of a word, whose other bits mean nothing, and says how many
-    /// statements that took. `None` leaves the call to code. That it ran must not be observable.
+    /// Replaces the arguments in the words by the results, each in the lowest bits of a word, whose other bits are ignored,
+    /// and returns the number of statements. `None` leaves the call to code. The run must not be observable.
     fn interpret(&self, words: &mut [u128]) -> Option<u64>;
 }
 
@@ -14,18 +14,19 @@ pub trait Interpret: Send + Sync {
 pub struct Interpreter {
     /// The interpreter's source.
     pub source: Arc<dyn Interpret>,
-    /// How many calls it serves at most; the next one compiles, unless it was compiled meanwhile. After half of them code is requested,
+    /// The most calls that it serves; the next one compiles, unless it was compiled meanwhile. After half of them code is
+    /// requested,
     pub calls: u32,
-    /// or behind so many statements of all calls together.
+    /// or after this many statements of all calls together.
     pub work: u64,
 }
 
-/// A function that is interpreted, and how much it has been.
+/// A function that is interpreted, and the counts.
 pub(crate) struct Interpreted {
     pub(crate) interpreter: Interpreter,
-    /// How many calls may be.
+    /// The remaining calls.
     left: u32,
-    /// How many statements have been.
+    /// The statements so far.
     work: u64,
     /// Whether code was requested.
     is_asked: bool,
@@ -42,7 +43,7 @@ impl Interpreted {
         Some(self.interpreter.source.clone())
     }
 
-    /// A call has been served, which took so many statements: whether code is to be asked for now.
+    /// Records a served call of `work` statements; whether code is to be requested now.
     pub(crate) fn served(&mut self, work: u64) -> bool {
         self.work = self.work.saturating_add(work);
         let is_enough = self.left <= self.interpreter.calls / 2 || self.work >= self.interpreter.work;

@@ -5,15 +5,17 @@
 //!   dynamic call    │ calls noted │ count, tag, tag, … │ count, tag, tag, … │ …     KINDS lines, each for one tuple of types
 //! ```
 //!
-//! The compiling caller gives each branch and call a site, which is the number of its first cell (`brolga_ir::hints`); code counts in the cells
-//! that it is linked to ([`Linkage::cells`](crate::Linkage)), and its unit keeps them. The compile of the second tier reads them.
+//! The compiling caller assigns each branch and call a site, which is the number of its first cell (`brolga_ir::hints`);
+//! code counts in the cells that it is linked to ([`Linkage::cells`](crate::Linkage)), and its unit keeps them. The compile
+//! of the second tier reads them.
 //!
 //! A call with more than `KINDS` different tuples has the first of them in its lines; the sum of their counts is
 //! less than the number of calls, which shows that there are others.
 //!
-//! **Orderings.** All accesses are relaxed; those of code are plain moves. A cell is one word, so a value that is read was written,
-//! by an unknown thread at an unknown time: counts may be lost, and the tags of a line may be those of two threads' calls. The user of a profile
-//! must be correct for any content of it. Linking checks that all sites of the code lie in the cells.
+//! **Orderings.** All accesses are relaxed; accesses of code are plain moves. A cell is one word, so a value that is read
+//! was written, by an unknown thread at an unknown time: counts may be lost, and the tags of a line may come from two
+//! threads' calls. The user of a profile must be correct for any content of it. Linking checks that all sites of the code
+//! are inside the cells.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
@@ -35,12 +37,12 @@ const KINDS: usize = 4;
 pub struct Cells(Arc<[AtomicU64]>);
 
 impl Cells {
-    /// So many cells, all zero.
+    /// `count` cells, all zero.
     pub fn new(count: usize) -> Cells {
         Cells((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// How many cells a dynamic call takes; `None` if it has too many operands to be noted.
+    /// How many cells a dynamic call takes; `None` if it has too many operands to be recorded.
     pub fn of_call(operands: usize) -> Option<usize> {
         (1..=SEEN_OPERANDS).contains(&operands).then_some(1 + KINDS * (1 + operands))
     }
@@ -49,7 +51,7 @@ impl Cells {
         self.0.len()
     }
 
-    /// How many cells the code of a low function takes for granted, if it counts.
+    /// The number of cells that the code of a low function needs, if it counts.
     pub(crate) fn of_sites(func: &Func) -> usize {
         let end = |inst: Inst| {
             let cells = match func.op(inst) {
@@ -81,7 +83,7 @@ impl Cells {
         (yes, times.saturating_sub(yes))
     }
 
-    /// How many calls were noted at a dynamic call, and the tags that they were made with, each with its count.
+    /// The number of calls that were recorded at a dynamic call, and the tags that they were made with, each with its count.
     pub fn call(&self, cell: usize, operands: usize) -> (u64, Vec<(Vec<u64>, u64)>) {
         let line = |n: usize| cell + 1 + n * (1 + operands);
         let lines = (0..KINDS).map(|n| {
@@ -107,9 +109,9 @@ pub(crate) fn routine(name: &str) -> Option<usize> {
 extern "C" fn brolga_seen(site: usize, operands: usize, a: u64, b: u64, c: u64, d: u64) {
     let tags = [a, b, c, d];
     let Some((tags, cells)) = tags.get(..operands).zip(Cells::of_call(operands)) else { return };
-    // SAFETY: compiled code passes the address of the first of the cells that its site has, which are as many as `of_call` says, in the
-    // `Cells` that its unit keeps and that exposed their provenance: `Jit::link` has compared `of_sites` with their number. They are only ever accessed as atomic words, or by
-    // compiled code in one move.
+    // SAFETY: compiled code passes the address of the first of the cells that its site has, whose number is `of_call`'s, in
+    // the `Cells` that its unit keeps and that exposed their provenance: `Jit::link` has compared `of_sites` with their
+    // number. They are only ever accessed as atomic words, or by compiled code in one move.
     let cells: &[AtomicU64] =
         unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(site), cells) };
     note(cells, tags);

@@ -23,7 +23,7 @@
 //!
 //! `brolga_hot` and `brolga_loop` are called where unrooted objects are live. So they only enqueue an upgrade: no safepoint, no
 //! foreign code ([`Upgrades::enqueue`]). If the hand-over needs foreign code, that runs at the thread's next safepoint. A function whose optimisation
-//! fails keeps its code, and is not tried again, unless its source says that the reason may pass
+//! fails keeps its code, and is not tried again, unless its source reports that the failure may be temporary
 //! ([`Materialize::may_pass`](crate::Materialize::may_pass)): then after twice as many calls, or iterations, as the last time.
 //!
 //! Counters and limits: `counting.rs`; the hand-over: `upgrade.rs`.

@@ -1,4 +1,4 @@
-//! How much of the code in memory is retired: nothing leads to it, and it is freed when all threads that may run it have left.
+//! How much of the code in memory is retired: it is unreachable, and it is freed when all threads that may run it have left.
 //!
 //! ```text
 //!   cell ──► unit (functions, code)                 another target, or the end: the cell's handle waits for threads     `cell/record.rs`
@@ -6,9 +6,10 @@
 //!                      └ no handle is left ───────► its methods wait for threads, and keep its code                       the run time's `methods.rs`
 //! ```
 //!
-//! Others may hold a unit as well: the session, callers that are linked to it, Rust. So a unit counts if all its holders are waiting ones.
+//! Others may hold a unit as well: the session, callers that are linked to it, Rust. So a unit counts only if all its
+//! holders are waiting for threads.
 //!
-//! Cost: a walk over everything that waits. Retiring itself counts nothing, and costs no more.
+//! Cost: a walk over everything that waits. Retiring itself does no counting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::engine::Jit;
 use crate::memory::reservation::CodeMemoryStats;
 
 impl Jit {
-    /// The state of the code memory. Cost: a look at all code that is retired.
+    /// The state of the code memory. Cost: a visit to all retired code.
     pub fn stats(&self) -> CodeMemoryStats {
         // Code freed between the two figures is in their difference.
         let retired = self.retired_bytes();
@@ -29,7 +30,7 @@ impl Jit {
 
     /// The bytes of units that only retired code holds.
     fn retired_bytes(&self) -> usize {
-        // How often each unit is held so. Behind it, methods keep its code.
+        // The number of such holders of each unit. Without a unit, methods may still keep its code.
         let mut held: BTreeMap<usize, usize> = BTreeMap::new();
         let mut bytes = 0;
         let mut seen = BTreeSet::new();
@@ -64,7 +65,7 @@ impl Code {
         self.loaded.code().addresses().len()
     }
 
-    /// Whether there are no more than so many holders, and no other code refers to it.
+    /// Whether it has at most `holders` holders, and no other code refers to it.
     fn is_held_by(self: &Arc<Code>, holders: usize) -> bool {
         Arc::strong_count(self) <= holders && Arc::strong_count(&self.loaded) == 1
     }

@@ -9,13 +9,13 @@ use crate::link::image_code::ImageFunctions;
 
 /// The types of the functions of a unit that can be looked up.
 pub(crate) enum Types {
-    /// Of code that was compiled here.
+    /// The types of code that was compiled here.
     Known(BTreeMap<String, Arc<FunctionType>>),
-    /// Of an image.
+    /// The types of an image's code.
     Image(ImageTypes),
 }
 
-/// The types of an image's functions. One that was found stays.
+/// The types of an image's functions. Found ones are kept.
 pub(crate) struct ImageTypes {
     functions: Arc<dyn ImageFunctions>,
     found: Mutex<BTreeMap<String, Arc<FunctionType>>>,

@@ -1,6 +1,6 @@
 //! The cost of calls, exceptions, stack checks and linking on this machine: `cargo run --release -p brolga-jit --example cost`.
 //!
-//! Each figure is the least of several rounds, in the unit that its line says.
+//! Each figure is the minimum of several runs, in the unit on its line.
 
 #[path = "mod.rs"]
 mod support;

@@ -30,7 +30,7 @@ pub(crate) fn thrown<T: std::fmt::Debug>(result: Result<T, CallError>) -> String
     }
 }
 
-/// `step` and `stride` can be told from each other, `count` calls `step` so many times, and `split` has another type.
+/// `step` and `stride` have different results, `count` calls `step` that many times, and `split` has another type.
 pub(crate) const STEPS: &str = "
 low function step(n::i64)::i64
 1 ─ %1 = add_int(n, 1)::i64

@@ -29,7 +29,7 @@ pub(crate) fn engine() -> Jit {
     Jit::new(runtime, JitOptions::default()).unwrap()
 }
 
-/// An engine for each way of linking: shared pages, pages of one unit written by ourselves and by `cranelift-jit`.
+/// An engine for each kind of linking: shared pages, pages of one unit written by ourselves and by `cranelift-jit`.
 pub(crate) fn engines() -> [Jit; 3] {
     engines_with(CodeMemoryOptions::default())
 }
@@ -119,7 +119,7 @@ impl Clif<'_> {
         self.b.inst_results(call).to_vec()
     }
 
-    /// A call of a routine that code generation knows.
+    /// A call of a routine in code generation's table.
     pub(crate) fn routine(&mut self, name: &str, args: &[Value]) -> Vec<Value> {
         let signature = routine(name).unwrap().clif(self.jit.isa().host_call_conv());
         let callee = self.import(Symbol::Routine(name.into()), signature, false);

@@ -6,9 +6,9 @@ use brolga_ir::op::Region;
 /// A place in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addr {
-    /// The address that is in a register.
+    /// The address in a register.
     pub(super) base: Value,
-    /// The distance of the place from there.
+    /// The offset of the place from `base`.
     pub(super) offset: i64,
     /// The known alignment of the place for `Ptr` memory, of the base for other memory.
     pub(super) align: u32,
@@ -35,23 +35,23 @@ impl Addr {
         Addr { base, offset: 0, align, region, owner: Owner::Own }
     }
 
-    /// A place inside an object that is known to be aligned so. The base is the object, or an address inside it that keeps
+    /// A place inside an object with this known alignment. The base is the object, or an address inside it that keeps
     /// it alive.
     pub(super) fn inside(base: Value, align: u32, region: Region) -> Addr {
         Addr { base, offset: 0, align, region, owner: Owner::Object }
     }
 
-    /// A place behind an address of the program.
+    /// A place at an offset from an address of the program.
     pub(super) fn pointer(base: Value, offset: i64, align: u32) -> Addr {
         Addr { base, offset, align, region: Region::Raw, owner: Owner::Pointer }
     }
 
-    /// The place so many bytes further on; not of `Ptr` memory.
+    /// The place `offset` bytes further on; not in `Ptr` memory.
     pub(super) fn at(self, offset: u32) -> Addr {
         Addr { offset: self.offset + i64::from(offset), ..self }
     }
 
-    /// The known alignment `within` bytes behind the place.
+    /// The known alignment `within` bytes after the place.
     pub(super) fn align_at(&self, within: u32) -> u32 {
         let distance = match self.owner {
             Owner::Own | Owner::Object => self.offset + i64::from(within),

@@ -11,7 +11,7 @@
 //! | a tuple of other fields | a chain of choices, up to `MAX_CHOICES` fields |
 //! | anything else | a call of the builtin |
 //!
-//! The bounds are checked before, unless the statement says not to.
+//! The bounds are checked before, unless the statement disables that.
 
 use super::addr::Addr;
 use super::value::Val;
@@ -23,7 +23,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Const, LowType, Op, Type, Value};
 
-/// More fields than this are not chosen from one by one.
+/// The most fields that a chain of choices selects from.
 const MAX_CHOICES: usize = 64;
 
 impl Lowering<'_> {
@@ -39,7 +39,7 @@ impl Lowering<'_> {
         let val = if self.types.is_concrete(ty) {
             self.aggregate(ty, &fields)?
         } else {
-            // Only the elements know their types.
+            // Only the elements determine their types.
             let object = self.dynamic_tuple(&fields)?;
             Val::scalar(ty, object)
         };
@@ -73,7 +73,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A result for a statement that has thrown before it gets that far.
+    /// A result for a statement that always throws before it yields one.
     fn define_nothing(&mut self) -> Step<()> {
         match self.src.result(self.at).map(|r| self.src.ty(r)) {
             None | Some(Type::BOTTOM) => Ok(()),
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         let types = self.types;
         let given = self.operand(1)?;
         let layout = self.layout(val.ty)?;
-        // A struct may have undefined fields beside the one that is meant.
+        // A struct may have undefined fields beside the one selected.
         let is_tuple = types.tuple_elements(val.ty).is_some();
         let (&[index], true) = (&given.leaves[..], given.ty == Type::INT64 && (is_tuple || layout.is_bits()))
         else {
@@ -129,8 +129,8 @@ impl Lowering<'_> {
             }
         };
         let size = self.word(i64::from(stride));
-        // The distance counts from the first field. Counted from the index itself, an index that turns out to be zero
-        // behind its check would leave an access in front of the slot in plain sight.
+        // The distance counts from the first field. Counted from the index itself, an index that passes fold to zero after
+        // its check would leave a visible access before the slot.
         let distance = self.binary(Intrinsic::MulInt, n, size, LowType::I64);
         let base = self.value(Op::Intrinsic(Intrinsic::AddPtr), &[base, distance], Type::PTR);
         let offset = i64::from(first.offset);
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         let types = self.types;
         let ty = self.src.ty(result);
         if !(0..count).all(|n| types.field_type(val.ty, n).is_some_and(|field| types.is_subtype(field, ty))) {
-            // The index may mean a field that is not what the row claims.
+            // The index may select a field of another type than the row asserts.
             return self.choose_object(val, index, count, Type::ANY);
         }
         if self.form(ty)?.is_object() {
@@ -170,7 +170,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Only the field that is meant becomes an object.
+    /// Only the selected field becomes an object.
     fn choose_object(&mut self, val: &Val, index: Value, count: usize, ty: Type) -> Step<()> {
         let mut join = self.join();
         for n in 0..count {

@@ -23,10 +23,11 @@
 //! Indices count from 1. The bounds check is one unsigned comparison of the index from 0 with the length.
 //!
 //! **Arithmetic.** A `Memory` takes at most `isize::MAX` bytes with its selectors (`brolga_gc_memory`), so for a position that is at most the length neither the
-//! product with the stride nor the sum with an address wraps, and dividing a distance by the stride has no rest. A check comes before the address of
-//! what it checks is computed. In a program without doors each reference is made by a checked operation here or in the run time, or is to the start of
-//! a `Memory` or an array: its position is between 0 and the length. In other programs an unchecked `memoryrefnew` may make references to places outside; a
-//! later check refuses them, as long as the product of index and stride does not wrap. Such an index breaks what the door `bounds` asks of the program.
+//! product with the stride nor the sum with an address wraps, and dividing a distance by the stride has no remainder. A
+//! check comes before the address of what it checks is computed. In a program without doors each reference is made by a
+//! checked operation here or in the run time, or is to the start of a `Memory` or an array: its position is between 0 and
+//! the length. In other programs an unchecked `memoryrefnew` may make references to places outside; a later check refuses
+//! them, as long as the product of index and stride does not wrap. Such an index breaks the contract of the door `bounds`.
 
 use super::addr::Addr;
 use super::element::{Element, Shape};
@@ -489,8 +490,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// How many elements an array of these sizes has, and the conditions under which the sizes are none: one is negative, or their product
-    /// overflows.
+    /// The number of elements of an array of these sizes, and the conditions under which the sizes are invalid: one is
+    /// negative, or their product overflows.
     fn counted(&mut self, sizes: &[Value]) -> (Value, Vec<Value>) {
         let Some((&first, rest)) = sizes.split_first() else { return (self.word(1), Vec::new()) };
         let (mut length, mut bad) = (first, Vec::new());
@@ -706,7 +707,7 @@ impl Lowering<'_> {
     }
 
     /// The index of an element from 0, and whether it is in bounds. If there are fewer indices than dimensions, the last one
-    /// counts through all remaining dimensions.
+    /// ranges over all remaining dimensions.
     fn linear_index(&mut self, indices: &[Value], extents: &[Value]) -> (Value, Value) {
         let (mut at, mut stride): (Option<Value>, Option<Value>) = (None, None);
         let mut inside: Option<Value> = None;

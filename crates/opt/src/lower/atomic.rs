@@ -24,9 +24,9 @@ use brolga_ir::{Const, LowType, Op, Type, TypeKind, Value};
 
 /// How a function of two equal scalars is computed.
 pub(super) enum Modify {
-    /// In one step; the intrinsic makes the new value once more.
+    /// In one step; the intrinsic recomputes the new value.
     Rmw(RmwOp, Intrinsic),
-    /// In one step; the comparison that says whether the old value is less, and whether the greater one is kept.
+    /// In one step; the comparison for "the old value is less", and whether the greater one is kept.
     Choose(RmwOp, Intrinsic, bool),
     /// In a loop.
     Loop(Intrinsic),
@@ -181,7 +181,7 @@ impl Lowering<'_> {
         self.replace_atomic(pointer, ty, 1, order)
     }
 
-    /// Operand `n + 1` replaces the scalar at an address if that is operand `n`, which no value of another type is.
+    /// Operand `n + 1` replaces the scalar at an address if that equals operand `n`, as no value of another type does.
     pub(super) fn replace_atomic(&mut self, address: Value, ty: Type, n: usize, order: Ordering) -> Step<()> {
         let expected = self.operand(n)?;
         let new = self.atomic_operand(n + 1, ty)?;
@@ -222,7 +222,7 @@ impl Lowering<'_> {
         Ok((self.unheld(seen, ty)?, done))
     }
 
-    /// The present value, and that nothing was written.
+    /// The current value, and "nothing was written".
     fn read_instead(&mut self, address: Value, ty: Type, order: Ordering) -> Step<(Value, Value)> {
         let order = match order {
             Ordering::Release => Ordering::Monotonic,
@@ -240,7 +240,7 @@ impl Lowering<'_> {
         self.modify_atomic(pointer, ty, 1, order)
     }
 
-    /// The function that operand `n` is makes the new value of the scalar at an address and operand `n + 1`.
+    /// The function in operand `n` computes the new value from the scalar at an address and operand `n + 1`.
     pub(super) fn modify_atomic(&mut self, address: Value, ty: Type, n: usize, order: Ordering) -> Step<()> {
         let (function, y) = (self.operand(n)?, self.operand(n + 1)?);
         let (old, new) = match self.known_modify(function.ty, ty, y.ty) {
@@ -324,8 +324,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The loop of the header. `compute` makes the new value, of type `ty`, of the old one. Gives both as memory holds
-    /// them.
+    /// The loop shown in the file's header. `compute` makes the new value, of type `ty`, from the old one. Returns both in
+    /// their memory form.
     fn retry(
         &mut self,
         pointer: Value,

@@ -24,7 +24,7 @@ use brolga_ir::types::PrimitiveRepr;
 use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, TypeKind, Value};
 use cranelift_entity::SecondaryMap;
 
-/// Where the arguments of a call stand among the operands of its statement.
+/// The position of a call's arguments among the operands of its statement.
 #[derive(Clone, Copy)]
 pub(super) struct BaseCall {
     /// The number of the first operand that is an argument.
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether an operand may be something to print into, which is no text to print.
+    /// Whether an operand may be an `IO` to print into, which is not text to print.
     fn may_be_io(&self, n: usize) -> bool {
         let io =
             self.types.find_decl(self.cx.names.intern("IO")).and_then(|io| self.types.nominal(io, &[]).ok());
@@ -209,7 +209,7 @@ impl Lowering<'_> {
         let uses = self.uses.get_or_insert_with(|| {
             let mut uses = SecondaryMap::<Value, u32>::new();
             for inst in src.blocks().flat_map(|b| src.block_insts(b)) {
-                // Two for every use that is none by `throw`.
+                // Two for every use other than `throw`.
                 let weight = if src.op(inst) == Op::Builtin(Builtin::Throw) { 1 } else { 2 };
                 src.args(inst).iter().for_each(|&v| uses[v] = uses[v].saturating_add(weight));
             }
@@ -222,7 +222,7 @@ impl Lowering<'_> {
     pub(super) fn throw_statement(&mut self) -> Step<()> {
         let result = self.src.result(self.at).map(|result| self.src.ty(result));
         let Some(ty) = result.filter(|&ty| ty != Type::BOTTOM) else { return self.throw_value() };
-        // A call that claims to return may be followed by uses, which nothing reaches.
+        // A call that is declared to return may be followed by unreachable uses.
         let always = self.truth(true);
         self.throw_if_with(always, Self::throw_value)?;
         let val = self.undefined(ty)?;
@@ -255,7 +255,7 @@ impl Lowering<'_> {
             }
         }
         let exception = match made {
-            // The row claims a part that is of another type than the exception usually has.
+            // The row asserts a field of another type than the exception usually has.
             Some(made) => {
                 let parts = self.src.args(made).to_vec();
                 let fields = parts.into_iter().map(|part| self.val(part)).collect::<Step<Vec<Val>>>()?;
@@ -300,7 +300,6 @@ impl Lowering<'_> {
         self.throw_object(&exception)
     }
 
-    /// `throw_undef_if_not`.
     pub(super) fn throw_undef_if_not(&mut self, name: brolga_ir::Name) -> Step<()> {
         let defined = self.truth_operand(0)?;
         let bad = self.not(defined);

@@ -13,11 +13,11 @@
 //! | `Bool` | one of two permanent boxes |
 //! | `Int64` | a permanent box, by its distance from the first one, if it is small; else a new object |
 //! | anything else | a new object with the value's memory form |
-//! | a union of pointer-free types | that of the member, chosen by the selector |
+//! | a union of pointer-free types | the member's object, chosen by the selector |
 //!
-//! **Tests.** An object is of a concrete type if its tag says so; a singleton, `nothing` above all, is compared by its address.
-//! The run time answers every other test. The known type of the object decides which members of a union
-//! are tested for.
+//! **Tests.** An object is of a concrete type if its tag matches; a singleton, `nothing` above all, is compared by its
+//! address. The run time answers every other test. The known type of the object decides which members of a union are tested
+//! for.
 //!
 //! A boxed value never changes, so reading it back is a load of immutable memory. A value that is unboxed and boxed again is
 //! another object, which no program can observe.
@@ -32,7 +32,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, TypeKind, Value};
 
-/// More members than this are not asked for one by one.
+/// The most members that are tested for one by one.
 const MAX_TESTS: usize = 8;
 
 impl Lowering<'_> {
@@ -149,7 +149,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The object that a value was taken out of, which is as good as a new one: immutable objects are indistinguishable.
+    /// The object that a value was taken out of, which may replace a new one: immutable objects are indistinguishable.
     fn unboxed_from(&self, val: &Val) -> Option<Value> {
         let (object, held) = self.unboxed.get(val.leaves.first()?)?;
         (held.ty == val.ty && held.leaves == val.leaves).then_some(*object)
@@ -196,19 +196,19 @@ impl Lowering<'_> {
             || self.defined.get(&reference) == Some(&self.cur)
     }
 
-    /// Whether the reference is that of a permanent object, in plain sight, or null.
+    /// Whether the reference is visibly a permanent object's, or null.
     pub(super) fn is_permanent(&self, reference: Value) -> bool {
         let Some(inst) = self.out.def_inst(reference) else { return false };
         self.out.op(inst) == Op::Intrinsic(Intrinsic::Bitcast)
             && self.out.args(inst).iter().all(|&v| matches!(self.out.as_const(v), Some(Const::Address(_))))
     }
 
-    /// Whether one look at the tag of an object answers whether it is of this type.
+    /// Whether one comparison of an object's tag decides whether it is of this type.
     pub(super) fn is_tagged(&self, ty: Type) -> bool {
         self.types.is_concrete(ty) && !matches!(self.types.kind(ty), TypeKind::TypeOf(_))
     }
 
-    /// Whether an object is of a type, of which nothing is known beforehand.
+    /// Whether an object of unknown type is of a type.
     pub(super) fn has_type(&mut self, object: Value, ty: Type) -> Step<Value> {
         let types = self.types;
         if self.is_tagged(ty) {

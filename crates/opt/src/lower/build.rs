@@ -11,7 +11,7 @@ use brolga_ir::scalar::{Outcome, Scalar, ScalarType, eval};
 use brolga_ir::{Block, Const, Inst, LowType, Op, PtrClass, RuntimeFn, Slot, Type, Value};
 use smallvec::SmallVec;
 
-/// Ways that meet, each with its block and values.
+/// Edges into a join, each with its block and values.
 pub(super) struct Join {
     block: Block,
     ways: Vec<(Block, Leaves)>,
@@ -34,13 +34,13 @@ impl Lowering<'_> {
         let inst = self.emit(op, args, &[result]);
         match self.out.result(inst) {
             Some(value) => value,
-            // One result was asked for above.
+            // One result was requested above.
             None => self.out.constant(Const::Undef(result)),
         }
     }
 
-    /// The result of a pure intrinsic. Of constant integers it is a constant, so that the pieces of a constant need no
-    /// instructions, which would bind it to a position.
+    /// The result of a pure intrinsic. Constant integers are folded, so that the pieces of a constant need no instructions,
+    /// which would bind it to a position.
     pub(super) fn pure(&mut self, op: Intrinsic, args: &[Value], result: LowType) -> Value {
         match self.folded(op, args, result) {
             Some(bits) => self.int(result, bits),
@@ -57,7 +57,7 @@ impl Lowering<'_> {
             operands.push(Scalar::new(ScalarType::Int { bits: low.bits() as u16 }, bits));
             plain.then_some(())?;
         }
-        // A float among the types is moved as bits, which the integer of its width is as good for.
+        // A float type is moved as bits, in an integer of its width.
         let plain = result.is_int() || (op == Intrinsic::Bitcast && !is_ptr(result));
         plain.then_some(())?;
         match eval(op, ScalarType::Int { bits: result.bits() as u16 }, &operands).ok()? {
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         self.pure(op, &[value], to)
     }
 
-    /// The lowest bit of a byte: the truth value that it stands for.
+    /// The lowest bit of a byte: the truth value that it represents.
     pub(super) fn lowest_bit(&mut self, byte: Value) -> Value {
         let one = self.truth(true);
         self.binary(Intrinsic::AndInt, byte, one, LowType::I8)
@@ -234,7 +234,7 @@ impl Lowering<'_> {
         thrown
     }
 
-    /// Takes units of the thread's fuel; a block at the end of the function asks for more.
+    /// Takes units of the thread's fuel; a block at the end of the function requests more.
     pub(super) fn spend(&mut self, units: u32) -> Step<()> {
         let counter = Access { offset: THREAD_FUEL, region: Region::Thread, align_log2: 2 };
         let thread = self.value(Op::ThreadAddr, &[], Type::PTR);
@@ -256,7 +256,7 @@ impl Lowering<'_> {
         self.define(Val::ghost(Type::NOTHING))
     }
 
-    /// Continues in a new block if `truth` is 1. Gives the block for 0, which is to be gone on in later.
+    /// Continues in a new block if `truth` is 1. Returns the block for 0, to be continued later.
     pub(super) fn split(&mut self, truth: Value) -> Block {
         let yes = self.next_block();
         let no = self.out.make_block();
@@ -271,18 +271,18 @@ impl Lowering<'_> {
         self.cur = block;
     }
 
-    /// A place where several ways meet.
+    /// A block where several edges join.
     pub(super) fn join(&mut self) -> Join {
         Join { block: self.out.make_block(), ways: Vec::new() }
     }
 
-    /// Ends the current block, which continues with these values where the ways meet.
+    /// Ends the current block, which continues with these values at the join.
     pub(super) fn leave_to(&mut self, join: &mut Join, leaves: Leaves) {
         self.terminate(Op::Goto, &[], &[join.block]);
         join.ways.push((self.cur, leaves));
     }
 
-    /// Continues where the ways meet. Gives the values of the way that was taken.
+    /// Continues at the join. Returns the values of the edge that was taken.
     pub(super) fn meet(&mut self, join: Join) -> Leaves {
         self.continue_in(join.block);
         let count = join.ways.first().map_or(0, |(_, leaves)| leaves.len());

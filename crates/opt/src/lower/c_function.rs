@@ -8,9 +8,9 @@
 //! The code generator makes the code at that address (`codegen/src/callback.rs`): it has the C convention, and calls the method that
 //! the types of the arguments choose. Each argument and the result is in one register, of one type on both sides.
 //!
-//! **Exceptions** do not pass through frames of C. One that leaves the function is kept in the thread, C gets zeros, and further
-//! callbacks give zeros at once; when C has returned the exception continues. For that, calls of C in a program with such
-//! functions are followed by a check, `brolga_carried_exception`.
+//! **Exceptions** do not pass through frames of C. One that leaves the function is kept in the thread, C gets zeros, and
+//! further callbacks return zeros at once; when C has returned the exception continues. For that, calls of C in a program
+//! with such functions are followed by a check, `brolga_carried_exception`.
 //!
 //! Refused: values that are not in one register (structs), objects, methods whose parameters are wider than the types of C.
 
@@ -68,7 +68,7 @@ impl Lowering<'_> {
         self.define(Val::scalar(self.src.ty(made), address))
     }
 
-    /// An exception that C was called back with continues here, behind the call of C.
+    /// An exception that left a callback continues here, after the call of C.
     pub(super) fn carried_exception(&mut self) {
         if self.unit.module.facts().gives_to_c() {
             self.value(Op::CallRuntime(RuntimeFn::CarriedException), &[], Type::TRACKED);

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   struct ── its scalars ──► parts ──► registers, if there are enough ── else ──► memory
-//!   parts: x86-64  each 8 bytes: a float register if only floats lie there, else an integer register; more than 16 bytes: memory
+//!   parts: x86-64  each 8 bytes: a float register if it holds only floats, else an integer register; more than 16 bytes: memory
 //!          aarch64 up to four floats of one kind: a float register each; up to 16 bytes: integer registers; else an address
 //! ```
 //!
 //! | in low IR | is passed |
 //! |---|---|
 //! | a parameter `i64` or `f64` | in the next register: a part |
-//! | a parameter `Tuple{Int64, …}`, the operand being an address | in memory: so many words from there, copied (x86-64) |
+//! | a parameter `Tuple{Int64, …}`, the operand being an address | in memory: the tuple's number of words from there, copied (x86-64) |
 //! | a result `Tuple{Int64, Float64}` | in as many registers |
-//! | a first parameter `ptr` that the program does not have | the address for the result (x86-64) |
+//! | a first parameter `ptr` that the program does not declare | the address for the result (x86-64) |
 //!
 //! The value goes through a stack slot, whose accesses later passes forward.
 //!
@@ -28,7 +28,7 @@ use brolga_ir::{Arch, LowType, Slot, Type, Value};
 /// The largest struct that passes in registers, in bytes.
 const IN_REGISTERS: u32 = 16;
 
-/// A part of a struct: where it lies, and the register it passes in.
+/// A part of a struct: its offset, and the register it passes in.
 pub(super) type Part = (u32, LowType);
 
 /// How a struct is returned.
@@ -38,11 +38,11 @@ pub(super) enum Back {
     Hidden(Slot),
 }
 
-/// The registers for arguments that are left.
+/// The remaining registers for arguments.
 pub(super) struct Registers {
     ints: u32,
     floats: u32,
-    /// aarch64: an `i128` begins in a register of even number, and what comes behind it in a higher one, also where it is in memory.
+    /// aarch64: an `i128` begins in a register of even number, and later arguments use higher ones, also if it is in memory.
     pairs_are_even: bool,
 }
 
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         several && self.types.repr(ty) == Repr::Aggregate && self.numbers(ty).is_some()
     }
 
-    /// The numbers that a struct is made of, with their places.
+    /// The scalars of a struct, with their offsets.
     fn numbers(&self, ty: Type) -> Option<Vec<Part>> {
         let mut found = Vec::new();
         let mut pending = vec![(0, ty)];
@@ -194,7 +194,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The struct that came back.
+    /// The returned struct.
     pub(super) fn struct_back(&mut self, ty: Type, back: Back, registers: &[Value]) -> Step<Val> {
         let (size, align) = {
             let layout = self.layout(ty)?;
@@ -223,7 +223,7 @@ impl Lowering<'_> {
 mod tests {
     use super::*;
 
-    /// Whether so many integers fit behind the scalars.
+    /// Whether `ints` integers fit after the scalars.
     fn fits(mut registers: Registers, scalars: &[LowType], ints: u32) -> bool {
         scalars.iter().for_each(|&low| registers.take_scalar(low));
         let parts: Vec<Part> = (0..ints).map(|n| (8 * n, LowType::I64)).collect();

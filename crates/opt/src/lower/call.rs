@@ -6,7 +6,8 @@
 //!
 //! **C.** Scalars are passed as themselves, a struct with a single scalar inside as that scalar. Integers below 32 bits are sign-
 //! or zero-extended, the least that every C convention here expects. Larger structs: `c_struct.rs`; unsupported ones are refused by name.
-//! Tracked objects among the arguments and the values behind the declared arguments are operands as well, and stay rooted during the call.
+//! Tracked objects among the arguments and the values after the declared arguments are operands as well, and stay rooted
+//! during the call.
 
 use super::base::BaseCall;
 use super::c_struct::{Back, Registers};
@@ -88,15 +89,15 @@ pub(super) struct Target {
     pub(super) sig: Rc<NativeSignature>,
 }
 
-/// Whether a summary says all that the low form of a function does. The memory that it reads or writes may be other memory there, and
-/// arguments and results in memory are memory that it touches.
+/// Whether a summary covers all effects of a function's low form, which may read and write other memory: arguments and
+/// results in memory, for example.
 fn holds_in_low_ir(effects: &Effects, data: &CalleeData) -> bool {
     let CalleeData::Symbol { params, results, .. } = data else { return false };
     let in_registers = params.iter().chain(results).all(|ty| !matches!(ty.as_low(), Some(LowType::Ptr(_))));
     in_registers && (effects.reads | effects.writes).is_empty()
 }
 
-/// The fate of the low arguments: of each the fate of the argument that it is a part of. An exception may hold any.
+/// The fates of the low arguments: each has the fate of the argument that it is a part of. An exception may hold any.
 fn leaf_flow(effects: &Effects, args: &ArgFlow, sig: &NativeSignature) -> ArgFlow {
     if !effects.nothrow {
         return ArgFlow::ANY;
@@ -130,7 +131,7 @@ impl Lowering<'_> {
             let given = (1..count).map(|n| self.operand(n)).collect::<Step<Vec<Val>>>()?;
             let object = self.operand(0)?;
             let result = self.call(id, object, given)?;
-            // A callee that never returns, of which the call claims a value that later rows use.
+            // A callee that never returns, although the call declares a result that later rows use.
             let declared = self.src.result(self.at).map(|result| self.src.ty(result));
             let result = match declared.filter(|&ty| result.ty == Type::BOTTOM && ty != Type::BOTTOM) {
                 Some(ty) => self.undefined(ty)?,
@@ -156,7 +157,7 @@ impl Lowering<'_> {
         };
         match base {
             Some(base) => self.base_call(base, BaseCall { first: 1 }),
-            // As if it was not known at compile time.
+            // As if it were unknown at compile time.
             None => self.dynamic_call(),
         }
     }
@@ -355,7 +356,7 @@ impl Lowering<'_> {
             self.carried_exception();
             return self.define(val);
         }
-        // The question stands right behind the call, where code generation expects it; only an object is tracked before.
+        // The check follows the call immediately, as code generation expects; only an object is tracked before it.
         if let (Some((_, ty)), Some(leaf)) = (result, leaves.first_mut())
             && self.form(ty)?.is_object()
         {
@@ -441,7 +442,7 @@ impl Lowering<'_> {
                 self.value(Op::CallRuntime(entry), &[array, count.leaves[0]], Type::TRACKED);
                 Some(Val::ghost(Type::NOTHING))
             }
-            // A hint, and nothing here follows it.
+            // A hint, which is ignored here.
             ("jl_array_sizehint", [vector, _])
                 if result == Type::NOTHING && self.types.array_parts(vector.ty).is_some() =>
             {
@@ -499,7 +500,7 @@ impl Lowering<'_> {
         self.report(Refusal::Unsupported { what })
     }
 
-    /// An integer below 32 bits, widened by what its type says of its sign.
+    /// An integer below 32 bits, extended according to the signedness of its type.
     fn c_widen(&mut self, leaf: Value, ty: Type) -> Value {
         if !matches!(self.low(leaf), LowType::I8 | LowType::I16) {
             return leaf;

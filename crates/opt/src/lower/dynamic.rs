@@ -27,7 +27,7 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, Value};
 
-/// The boxed entry of a high function of a module, which may be declared only: its form for callers that know nothing of it.
+/// The boxed entry of a high function of a module, which may be declared only: its form for callers without its signature.
 pub fn boxed_entry(module: &Module, id: FuncId) -> Result<Func, LowerErrors> {
     Unit::new(module, &[]).boxed_entry(id)
 }
@@ -186,7 +186,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The values of a tuple whose elements are not all known by type.
+    /// The values of a tuple whose element types are not all known.
     pub(super) fn dynamic_tuple(&mut self, elements: &[Val]) -> Step<Value> {
         let tuple = self.call_args(RuntimeFn::Tuple, elements)?;
         tuple.leaves.first().copied().ok_or_else(|| self.bad_operands())

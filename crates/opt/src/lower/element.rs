@@ -3,12 +3,12 @@
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{Type, Value};
 
-/// How elements of a type lie in a `Memory`.
+/// The layout of elements of a type in a `Memory`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) ty: Type,
     pub(super) repr: FieldRepr,
-    /// From one to the next, selectors not counted.
+    /// The distance between elements, without selectors.
     pub(super) stride: u32,
     pub(super) align: u32,
 }
@@ -17,7 +17,7 @@ pub(super) struct Shape {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     pub(super) shape: Shape,
-    /// Its address; its number if it has no size.
+    /// Its address; its index if it has no size.
     pub(super) data: Value,
     pub(super) memory: Value,
 }

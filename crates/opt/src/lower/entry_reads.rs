@@ -17,14 +17,14 @@
 //! ```
 //!
 //! A vector in an immutable struct may be undefined, and each read of the field tests for that. So nothing before a loop proves that the vector
-//! is defined, and each iteration would load its header again after the test. Behind the test, the field has a value and `%d` is that value;
-//! before the loop `%d` is an array in any case, perhaps the other one.
+//! is defined, and each iteration would load its header again after the test. After the test, the field has a value and `%d`
+//! is that value; before the loop `%d` is an array in any case, perhaps the other one.
 //!
 //! **E1.** Only addresses of loads from headers are replaced: these loads run where the reference is not null, because they would fail otherwise.
 //! **E2.** The values that are read here have no uses.
 //!
-//! **E3.** A φ counts if it has an operand for every edge and each is an array: a parameter, the result of an instruction, or such a φ. An operand that may have no
-//! value is an edge that is missing, of the φ or of one that it goes back to.
+//! **E3.** A φ counts if it has an operand for every edge and each is an array: a parameter, the result of an instruction,
+//! or such a φ. An operand that may be undefined comes from a missing edge, of the φ or of one that it is derived from.
 //!
 //! Not done: fields of mutable objects, references to `Memory`, functions without an array parameter beside the struct.
 
@@ -46,7 +46,7 @@ pub(super) struct ArrayLeaf {
 
 impl Lowering<'_> {
     /// Reads the last dimension of each array parameter at the entry and of each array that a call returns, and the first of each array in a struct that is
-    /// a parameter. After the last one there is no other, so all of the header may be read where it was.
+    /// a parameter. The last dimension ends the header, so after such a read the whole header is readable.
     pub(super) fn read_array_params(&mut self, cfg: &Cfg, rpo: &Rpo) {
         let src = self.src;
         let mut sure = Vec::new();

@@ -21,7 +21,7 @@ pub struct LowerErrors {
 pub struct LowerError {
     /// The part of the function.
     pub at: At,
-    /// Where that stands in the source; for arguments and the result the function's first statement.
+    /// Its source location; for arguments and the result the function's first statement.
     pub place: Place,
     /// The reason.
     pub why: Refusal,
@@ -44,7 +44,7 @@ pub enum Refusal {
     /// Values of a type have no register form.
     #[error("{why}")]
     Form {
-        /// The type's name and what is wrong with it.
+        /// The type's name and the problem.
         why: String,
     },
     /// An operation that native code does not have.
@@ -56,7 +56,7 @@ pub enum Refusal {
     /// The operation is refused wherever it occurs.
     #[error("{why}")]
     Refused {
-        /// The operation's own words.
+        /// The operation's own message.
         why: &'static str,
     },
     /// The operands do not fit the operation.

@@ -12,7 +12,8 @@
 //!
 //! In low IR too, every instruction of the region that may throw has an implicit edge to the handler. So a value
 //! that the handler uses is computed before the `enter`, or goes through memory: each φᶜ has its own slots, one for each of
-//! its leaves, and a ϒ writes those of every φᶜ that names it. References have slots that are registered with the collector.
+//! its leaves, and a ϒ writes the slots of every φᶜ that names it. References have slots that are registered with the
+//! collector.
 //!
 //! A φᶜ that control reaches past no ϒ, or past one of `#undef`, has an arbitrary value; the program tests that by a φᶜ of
 //! a `Bool` before it uses the first. References are null then, so that they keep no unused object alive.
@@ -34,7 +35,7 @@ pub(super) struct CatchSlots {
 }
 
 impl Lowering<'_> {
-    /// Makes the slots of all φᶜ in these blocks.
+    /// Allocates the slots of all φᶜ in these blocks.
     pub(super) fn catch_slots(&mut self, blocks: &[Block]) {
         let src = self.src;
         for inst in blocks.iter().flat_map(|&b| src.block_insts(b)).filter(|&i| src.op(i) == Op::PhiC) {
@@ -93,7 +94,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Nothing is kept alive for a φᶜ.
+    /// Clears a φᶜ's references, so that it keeps nothing alive.
     fn forget(&mut self, form: &Form, catch: &CatchSlots) {
         for (leaf, &slot) in form.leaves.iter().zip(&catch.slots) {
             if leaf.low == LowType::Ptr(PtrClass::Tracked) {
@@ -162,7 +163,7 @@ impl Lowering<'_> {
 
     // ----- gc_preserve -----
 
-    /// Keeps the references among the operands alive; nothing if there are none.
+    /// Keeps the references among the operands alive; emits nothing if there are none.
     pub(super) fn preserve(&mut self) -> Step<()> {
         let mut references = Leaves::new();
         for val in self.operands_from(0)? {

@@ -23,7 +23,7 @@ use brolga_ir::constant::Address;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Const, LowType, Op, PtrClass, RuntimeFn, Type, TypeKind, Value};
 
-/// More leaves than this are not compared one by one.
+/// The most leaves that are compared one by one.
 const MAX_COMPARED: u32 = 64;
 
 impl Lowering<'_> {
@@ -62,7 +62,7 @@ impl Lowering<'_> {
         self.same(a, b, &mut budget)
     }
 
-    /// Whether two objects, known to be of the given types, are the same. A null is the same as a null only.
+    /// Whether two objects, known to be of the given types, are the same. A null equals only a null.
     fn same_objects(&mut self, a: Value, b: Value, types: [Type; 2]) -> Value {
         if a == b {
             return self.truth(true);
@@ -78,7 +78,7 @@ impl Lowering<'_> {
         self.resize(same, LowType::I8)
     }
 
-    /// Whether an object is the same as a value that is none.
+    /// Whether an object is the same as a value that is not an object.
     fn same_as_object(&mut self, object: &Val, val: &Val, budget: &mut u32) -> Step<Value> {
         let &[reference] = &object.leaves[..] else { return Err(self.bad_operands()) };
         let types = self.types;
@@ -164,7 +164,7 @@ impl Lowering<'_> {
             return Ok(self.same_objects(x, y, [a.ty, b.ty]));
         }
         let types = self.types;
-        // The run time lays a reference out, so it has no fields: where it is in its `Memory`, and the `Memory`.
+        // The run time lays out a `MemoryRef`, so it has no fields: its address in the `Memory`, and the `Memory`.
         if let (true, &[x, of_x], &[y, of_y]) =
             (types.memory_ref_element(a.ty).is_some(), &a.leaves[..], &b.leaves[..])
         {
@@ -239,7 +239,7 @@ impl Lowering<'_> {
         if inside.is_empty() || inside.len() == members.len() {
             return Ok(self.truth(!inside.is_empty()));
         }
-        // The shorter list of selectors is tested for.
+        // The shorter list of selectors is tested.
         let outside: Vec<usize> = (0..members.len()).filter(|n| !inside.contains(n)).collect();
         let negate = outside.len() < inside.len();
         let mut any: Option<Value> = None;

@@ -13,8 +13,8 @@
 //! | inside an object, which may die or change | is copied out | is 0 or 1 |
 //! | the target of a `Ptr` | is copied out, byte by byte | is the lowest bit of its byte |
 //!
-//! In an object a field is stored as its `FieldRepr` says: `load_stored` and `store_stored` handle pointers that may be null,
-//! and pointer fields of immutable types, which hold boxes. A value that is in an object because it has too many
+//! In an object a field is stored according to its `FieldRepr`: `load_stored` and `store_stored` handle pointers that may be
+//! null, and pointer fields of immutable types, which hold boxes. A value that is in an object because it has too many
 //! leaves is copied word by word between the object and its memory.
 //!
 //! The last payload word of a union may be shorter than a register. It is then read and written in pieces, so that no byte
@@ -42,7 +42,7 @@ fn pieces(bytes: u32) -> impl Iterator<Item = (u32, LowType)> {
 }
 
 impl Lowering<'_> {
-    /// The operand and the access for bytes behind a place.
+    /// The operand and the access for bytes after a place.
     fn access(&mut self, addr: Addr, within: u32) -> (Value, Access) {
         let align_log2 = addr.align_at(within).max(1).ilog2() as u8;
         let distance = addr.offset.wrapping_add(i64::from(within));
@@ -109,7 +109,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The value of type `ty` that lies at a place.
+    /// The value of type `ty` at a place.
     pub(super) fn load(&mut self, addr: Addr, ty: Type) -> Step<Val> {
         let form = self.form(ty)?;
         if form.is_object() && self.types.repr(ty) == Repr::Aggregate {
@@ -132,7 +132,7 @@ impl Lowering<'_> {
         Ok(Val::scalar(ty, copy))
     }
 
-    /// Writes a value to a place where it is to lie. Gives the references that were stored, for the barrier.
+    /// Writes a value to a place that holds it. Returns the references that were stored, for the barrier.
     pub(super) fn store(&mut self, addr: Addr, val: &Val) -> Step<Leaves> {
         let form = self.form(val.ty)?;
         if let (true, &[from]) = (form.is_memory(), &val.leaves[..]) {
@@ -160,7 +160,7 @@ impl Lowering<'_> {
         Ok(references)
     }
 
-    /// Copies a value that holds references. Gives these.
+    /// Copies a value that holds references. Returns these.
     fn copy_words(&mut self, to: Addr, from: Addr, layout: &Layout) -> Leaves {
         let mut references = Leaves::new();
         let mut at = 0;
@@ -204,8 +204,8 @@ impl Lowering<'_> {
         self.throw_if(undefined, RuntimeFn::ThrowUndefRef, &[]);
     }
 
-    /// Writes a value of the place's type to a field or element of `parent`; without a parent that of an object which was
-    /// made after the last safepoint, so that the collector need not be told.
+    /// Writes a value of the place's type to a field or element of `parent`; without a parent, to an object allocated after
+    /// the last safepoint, which needs no barrier.
     pub(super) fn store_stored(
         &mut self,
         addr: Addr,
@@ -227,7 +227,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Tells the collector what was stored into an object. Permanent objects need no telling.
+    /// Emits the write barrier for values stored into an object. Permanent objects need no barrier.
     pub(super) fn barrier(&mut self, parent: Value, children: &[Value]) {
         let mut operands = Leaves::from_slice(&[parent]);
         operands.extend(children.iter().copied().filter(|&child| !self.is_permanent(child)));
@@ -242,7 +242,7 @@ impl Lowering<'_> {
     fn element(&mut self, pointer: Value, pointee: Type, index: usize) -> Step<Addr> {
         let size = self.pointee_size(pointee)?;
         let align = self.arg(index + 1).map(|v| self.src.as_bits(v))?;
-        // An alignment that is not known, or is none, promises nothing.
+        // An unknown or invalid alignment guarantees nothing.
         let align = match align {
             Some(n) if n.is_power_of_two() => n.min(16) as u32,
             _ => 1,
@@ -280,7 +280,7 @@ impl Lowering<'_> {
         Ok(form.size.next_multiple_of(form.align.max(1)))
     }
 
-    /// The address operand and what it points at.
+    /// The address operand, and its pointee type.
     pub(super) fn pointer_operand(&mut self, n: usize) -> Step<(Value, Type, Type)> {
         let (pointer, ty) = self.scalar_operand(n)?;
         match self.types.pointee(ty) {

@@ -16,12 +16,12 @@
 //! among the operands, at most [`MAX_MEMBERS`].
 //!
 //! **Invariants.** A value of a member's type has its kind, whether it was a number or a box; so the kind alone decides tests for members, and a value
-//! of kind 0 is not of a member's type. The object may always be read: without one, it is a permanent box that stands for "none", because low passes
-//! move reads of tags in front of tests. A value with a kind may keep its original box.
+//! of kind 0 is not of a member's type. The object may always be read: without one, it is a permanent box that stands for
+//! "none", because low passes hoist reads of tags above tests. A value with a kind may keep its original box.
 //!
 //! **Which.** Webs with a number among their operands and a type test among their uses. Not: φs with more uses by calls than by tests, or by several
-//! other statements, or by one in a loop that the φ is outside of, because each would make a box. Not: webs with an operand that may be undefined and
-//! had to be read (a φ of another web); such a value may only be moved.
+//! other statements, or by one in a loop that does not contain the φ, because each would make a box. Not: webs with an
+//! operand that may be undefined and had to be read (a φ of another web); such a value may only be moved.
 //!
 //! Cost: a visit to each instruction, if some φ has such operands. Not done: structs; `===`; the kind in the result of a call.
 
@@ -46,7 +46,7 @@ const MAX_STEPS: usize = 16;
 pub(super) struct Web {
     /// The types of numbers; the kind of the first is 1.
     members: Vec<Type>,
-    /// The low type of the bits: that of all members, else a word.
+    /// The low type of the bits: the common low type of all members, else a word.
     bits: LowType,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Mixed {
     web: u32,
 }
 
-/// A φ that may belong to a web, and what its uses are.
+/// A φ that may belong to a web, and the kinds of its uses.
 struct Candidate {
     phi: Inst,
     value: Value,
@@ -74,7 +74,7 @@ struct Candidate {
     parent: usize,
     tests: usize,
     calls: usize,
-    /// Other statements that want the object.
+    /// Other statements that use the object.
     others: usize,
     /// Its web is unchanged.
     is_refused: bool,
@@ -177,7 +177,7 @@ impl Lowering<'_> {
             for inst in src.block_insts(block) {
                 let op = src.op(inst);
                 for (n, value) in src.args(inst).iter().enumerate() {
-                    // An operand that stands there twice has one box.
+                    // An operand that occurs twice has one box.
                     let Some(&number) = found.of.get(value).filter(|_| !src.args(inst)[..n].contains(value))
                     else {
                         continue;
@@ -306,7 +306,7 @@ impl Lowering<'_> {
         self.equal(mixed.kind, kind)
     }
 
-    /// The number that a value of the web is, if it is this member.
+    /// The number that a value of the web holds, if it is of this member.
     fn unpacked(&mut self, mixed: Mixed, n: usize) -> Step<Val> {
         let ty = self.members(mixed.web)[n];
         let low = self.number_form(ty).ok_or_else(|| self.bad_operands())?;
@@ -373,7 +373,8 @@ impl Lowering<'_> {
         merged.first().copied().ok_or_else(|| self.bad_operands())
     }
 
-    /// The value, declared to be of the type `known`, as one of a type that it is proven to be of, without a box; `None` if that type has members and others.
+    /// A value, declared to be of the type `known`, as a type that it is proven to be of, without a box; `None` if that type
+    /// includes both members and other types.
     pub(super) fn mixed_as(&mut self, mixed: Mixed, known: Type, ty: Type) -> Step<Option<Val>> {
         if let Some(n) = self.member(mixed.web, ty) {
             return self.unpacked(mixed, n).map(Some);
@@ -385,7 +386,8 @@ impl Lowering<'_> {
         self.convert(Val::scalar(known, mixed.object), ty).map(Some)
     }
 
-    /// The value as the member that it has to be, or a `TypeError` in the name of `asks`; `None` if the type is no member.
+    /// The value as the member that it has to be, or a `TypeError` in the name of `asks`; `None` if the type is not a
+    /// member.
     pub(super) fn mixed_asserted(
         &mut self,
         asks: &str,
@@ -408,7 +410,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a value may be one that no way to here defines: such a value may be moved, but not read.
+/// Whether a value may be undefined on every path to here: such a value may be moved, but not read.
 fn may_be_undefined(src: &Func, mut value: Value) -> bool {
     for _ in 0..MAX_STEPS {
         match src.def_inst(value).map(|def| (src.op(def), src.args(def))) {

@@ -118,9 +118,9 @@ pub struct Options {
     pub array_parts: bool,
     /// Whether bounds are checked.
     pub check_bounds: CheckBounds,
-    /// The architecture, whose convention of C says how structs are passed.
+    /// The architecture, whose C convention determines how structs are passed.
     pub arch: Arch,
-    /// The processor: `have_fma` asks for it, and `muladd_float` rounds as it does.
+    /// The processor: `have_fma` queries it, and `muladd_float` rounds as it does.
     pub cpu: CpuFeatures,
 }
 

@@ -8,8 +8,8 @@
 //! getfield(n, :next)         load; UndefRefError if null, where the field is stored as a pointer
 //! ```
 //!
-//! Fields that never change (`const` ones, and those of boxed immutable values) are in the region `immutable`, others in
-//! `field`.
+//! Fields that never change (`const` fields, and the fields of boxed immutable values) are in the region `immutable`, others
+//! in `field`.
 //!
 //! The statement must be plain for this: the exact type of the object, a constant field, the memory order of the
 //! field. Anything else is a call of the builtin itself, which implements all of Julia's rules and exceptions.
@@ -24,7 +24,7 @@ use brolga_ir::op::{Ordering, Region};
 use brolga_ir::types::{FieldRepr, Repr};
 use brolga_ir::{Const, LowType, Op, RuntimeFn, Type, Value};
 
-/// A field of an object in plain sight.
+/// A field of an object that can be accessed inline.
 struct FieldOf {
     object: Value,
     place: Place,
@@ -44,7 +44,7 @@ impl Lowering<'_> {
         if self.is_only_thrown(ty)
             && let Some(result) = self.src.result(self.at)
         {
-            // The throw makes it.
+            // The throw constructs it.
             self.known[result] = super::Known::Thrown;
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The field that operand 1 names of the mutable object that operand 0 is, if everything about it is plain; the memory
+    /// The field that operand 1 names of the mutable object that operand 0 is, if it can be accessed inline; the memory
     /// order is among the operands from `options` on.
     fn plain_field(&mut self, options: usize, written: bool) -> Step<Option<FieldOf>> {
         let val = self.operand(0)?;
@@ -373,7 +373,7 @@ impl Lowering<'_> {
 
     /// Whether the exception that this statement makes is only thrown, by an entry point that makes it.
     fn is_only_thrown(&mut self, ty: Type) -> bool {
-        // A row may claim less of its exception than what it makes; then `throw` does not see what it is given.
+        // A row may declare a wider type than the exception it makes; then `throw` does not see the exception's type.
         let Some(result) = self.src.result(self.at).filter(|&result| self.src.ty(result) == ty) else {
             return false;
         };

@@ -158,7 +158,7 @@ fn a_call_by_dispatch_and_the_entry_that_it_reaches() {
     assert!(shown.contains("brolga_tuple(") && shown.contains("alloc(Float64)"), "{shown}");
 }
 
-/// A loop that carries its value as a number from one way and as an object from the other, with these rows behind it.
+/// A loop that carries its value as a number over one edge and as an object over the other, with these rows after it.
 fn iteration(behind: &str) -> String {
     text_of(&format!(
         "function f(x::Any, g::Any)::Any

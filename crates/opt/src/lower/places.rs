@@ -2,7 +2,7 @@
 //!
 //! Julia has the same changes for all of them, which are implemented once here; each family finds its own places.
 //!
-//! | change | gives | writes |
+//! | change | returns | writes |
 //! |---|---|---|
 //! | set | the new value | always |
 //! | swap | the old value | always |
@@ -12,9 +12,9 @@
 //!
 //! A stored value is tested to be of the place's type, unless that is known: a `TypeError` if it is not.
 //!
-//! **Atomic fields** are read and set in one access if they hold a reference, and changed in any way if they hold a primitive
-//! value of at most 64 bits. The run time does all other atomic operations, reads included, so that all use
-//! its lock.
+//! **Atomic fields** are read and set in one access if they hold a reference, and changed by any operation if they hold a
+//! primitive value of at most 64 bits. The run time does all other atomic operations, reads included, so that all use its
+//! lock.
 
 use super::addr::Addr;
 use super::element::Element;
@@ -59,7 +59,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The change that a builtin makes to a place.
+    /// The change that a builtin makes.
     pub(super) fn of(builtin: Builtin) -> Option<Change> {
         Some(match builtin {
             Builtin::Setfield | Builtin::Setglobal | Builtin::Memoryrefset => Change::Set,
@@ -99,8 +99,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The reference of a field of a mutable object or of an element that is null while nothing is there; `None` if something
-    /// always is.
+    /// The reference of a field of a mutable object or of an element that is null while it is not set; `None` if it is
+    /// always set.
     pub(super) fn first_reference(&mut self, addr: Addr, ty: Type, repr: FieldRepr) -> Option<Value> {
         let first = self.types.first_reference(ty, repr)?;
         Some(self.load_low(addr, first, LowType::Ptr(PtrClass::Tracked)))
@@ -139,7 +139,7 @@ impl Lowering<'_> {
         Ok(self.is_set_reference(reference))
     }
 
-    /// Whether there is something where this reference, if there is one, is null while nothing is.
+    /// Whether a place is set whose reference, if there is one, is null while it is not.
     pub(super) fn is_set_reference(&mut self, reference: Option<Value>) -> Value {
         match reference {
             Some(reference) => {
@@ -230,7 +230,7 @@ impl Lowering<'_> {
     fn modified_unchanged(&mut self, place: &Place, function: &Val, operand: &Val) -> Step<(Val, Val)> {
         let carried = if self.form(place.ty)?.is_memory() { Type::ANY } else { place.ty };
         let first = self.read_place(place)?;
-        // A copy in memory is made again by each iteration, so its object is carried.
+        // Each iteration makes a new copy in memory, so its object is carried.
         let first = self.convert(first, carried)?;
         let (before, head) = (self.cur, self.next_block());
         self.terminate(Op::Goto, &[], &[head]);
@@ -294,7 +294,7 @@ impl Lowering<'_> {
         self.define(val)
     }
 
-    /// The type of what `replace…!` gives.
+    /// The result type of `replace…!`.
     fn replaced_type(&mut self, ty: Type) -> Step<Type> {
         let names = ["old", "success"].map(|n| self.cx.names.intern(n));
         let tuple = self.types.tuple(&[ty, Type::BOOL]);
@@ -310,7 +310,7 @@ impl Lowering<'_> {
         Place { ty, kind: PlaceKind::Global { cell, name } }
     }
 
-    /// Reads a global variable. One that nothing assigns is its first value, if any copy of that is as good.
+    /// Reads a global variable. One that is never assigned has its first value, if copies of that are indistinguishable.
     pub(super) fn global(&mut self, name: Name) -> Step<()> {
         let module = self.unit.module;
         if let Some(global) = module.global(name)
@@ -359,12 +359,13 @@ impl Lowering<'_> {
 
     // ----- types of what is written -----
 
-    /// A value as one of the type that the current statement's operation asks for; `TypeError` in its name if it is none.
+    /// A value converted to the type that the current statement's operation requires; throws `TypeError` in its name if it
+    /// is not of that type.
     pub(super) fn checked(&mut self, val: &Val, to: Type) -> Step<Val> {
         self.tested(self.asks(), val, to)
     }
 
-    /// The name of what asks for types of operands in the current statement.
+    /// The name of the current statement's operation in a `TypeError`.
     pub(super) fn asks(&self) -> &'static str {
         match self.src.op(self.at) {
             Op::Builtin(op) => op.name(),
@@ -374,7 +375,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value as one of the type that a row says it is; `TypeError` if it is none.
+    /// A value converted to the type that a row asserts; throws `TypeError` if it is not of that type.
     pub(super) fn asserted(&mut self, val: &Val, to: Type) -> Step<Val> {
         self.tested(TYPEASSERT, val, to)
     }
@@ -387,7 +388,7 @@ impl Lowering<'_> {
         self.convert(val.clone(), to)
     }
 
-    /// Throws `TypeError` in the name of `asks` unless the value is of the type, which `is` tells.
+    /// Throws `TypeError` in the name of `asks` unless `is` is 1.
     pub(super) fn throw_unless_type(&mut self, asks: &str, is: Value, val: &Val, ty: Type) -> Step<()> {
         let bad = match self.out.as_bits(is) {
             Some(1) => return Ok(()),

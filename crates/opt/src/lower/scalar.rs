@@ -12,8 +12,8 @@
 //! | `have_fma` | whether the target has it; `fma_float` is exact everywhere |
 //! | `muladd_float` | `fma_float` if the target has it |
 //!
-//! So a division in low IR never fails. The result of each operation is that of `brolga_ir::scalar`, which defines shifts by too much,
-//! conversions out of range and `srem_int` by -1.
+//! So a division in low IR never fails. The result of each operation is as in `brolga_ir::scalar`, which defines shifts
+//! by too much, conversions out of range and `srem_int` by -1.
 
 use super::value::{Leaves, Val};
 use super::{Lowering, Step};
@@ -21,7 +21,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::intrinsic::{Convert, Intrinsic, Shape};
 use brolga_ir::{LowType, Op, RuntimeFn, Type, Value};
 
-/// Whether an operation on bytes that are 0 or 1 gives 0 or 1.
+/// Whether an operation on bytes that are 0 or 1 yields 0 or 1.
 fn keeps_truth(op: Intrinsic) -> bool {
     matches!(
         op,
@@ -101,7 +101,7 @@ impl Lowering<'_> {
         Ok((leaves, first))
     }
 
-    /// The result of an operation as a value of type `ty`: an address or a truth value if that is what `ty` is.
+    /// The result of an operation as a value of type `ty`: an address or a truth value if `ty` is one.
     fn finish(&mut self, value: Value, op: Intrinsic, ty: Type) -> Step<()> {
         let form = self.form(ty)?;
         let Some(leaf) = form.leaves.first() else { return Err(self.bad_operands()) };

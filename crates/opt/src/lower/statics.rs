@@ -56,7 +56,7 @@ impl Lowering<'_> {
         self.define(val)
     }
 
-    /// Asks the run time what the arguments make of a variable.
+    /// Calls the run time for the value that the arguments determine for a variable.
     fn bound_by_call(&mut self, entry: RuntimeFn, number: u32) -> Step<Val> {
         let (src, types) = (self.src, self.types);
         let Ok(statics) = src.sig.statics.to_type(types, src.sig.vararg) else {

@@ -19,7 +19,7 @@ use brolga_ir::op::Region;
 use brolga_ir::{LowType, Op, RuntimeFn, Type, Value};
 
 impl Lowering<'_> {
-    /// A function of Julia's run time that copies bytes, in place; `None` if it is none, or the types are others.
+    /// A function of Julia's run time that copies bytes, in place; `None` for other functions or types.
     pub(super) fn copied_bytes(&mut self, name: &str, args: &[Val]) -> Step<Option<Val>> {
         let (Ok(vector), Ok(memory)) = (self.types.vector(Type::UINT8), self.types.memory(Type::UINT8))
         else {

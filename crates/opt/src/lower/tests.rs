@@ -1,4 +1,4 @@
-//! Refusals of lowering, with their messages; and the shapes of low IR that others rely on, objects apart.
+//! Refusals of lowering, with their messages; and the shapes of low IR that other code relies on, except for objects.
 //!
 //! That low IR means the same as high IR is tested by running both, in the root package's `tests/lowering.rs`.
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A union's payload is the member's memory image cut into words, so packing is shifting each leaf to its offset, and
-//! unpacking is shifting it back. Both are arithmetic only: unpacking another member gives meaningless bits, and never a
+//! unpacking is shifting it back. Both are arithmetic only: unpacking another member yields meaningless bits, but never a
 //! fault.
 //!
 //! From one union to another the payload stays and the selector is translated, because selectors count the members of
@@ -42,7 +42,7 @@ impl Lowering<'_> {
         let types = self.types;
         let (from, form) = (self.form(val.ty)?, self.form(to)?);
         if types.is_disjoint(val.ty, to) {
-            // More is known about the value than the program says, and it contradicts the program: this is the side of
+            // The known type is more precise than the program's, and contradicts it: this is the side of
             // a type test that control never takes.
             return self.undefined(to);
         }
@@ -60,7 +60,7 @@ impl Lowering<'_> {
                 Some(number) => self.pack(&val, to, number),
                 None => self.undefined(to),
             },
-            // The same tuple, of which more is known.
+            // The same tuple, with a more precise type.
             _ => match (types.field_count(val.ty), types.field_count(to)) {
                 (Some(count), Some(wanted)) if count == wanted => {
                     let fields = (0..count).map(|n| self.field(&val, n)).collect::<Step<Vec<Val>>>()?;
@@ -141,7 +141,7 @@ impl Lowering<'_> {
                 continue;
             }
             let mut bits = self.resize(bits, LowType::I64);
-            // The bytes of a payload word behind the payload are unspecified, but here others lie there.
+            // The bytes of a payload word after the payload are unspecified, but here other data follows.
             if leaf.role == LeafRole::Payload && leaf.bytes < 8 {
                 let mask = self.int(LowType::I64, (1 << (8 * leaf.bytes)) - 1);
                 bits = self.binary(Intrinsic::AndInt, bits, mask, LowType::I64);
@@ -292,12 +292,12 @@ impl Lowering<'_> {
         Ok(Val { ty: to, leaves })
     }
 
-    /// A selector in the numbers of another union.
+    /// A selector translated to another union's numbering.
     fn translate(&mut self, selector: Value, numbers: &[(usize, usize)]) -> Value {
         let Some(&(first_old, first_new)) = numbers.first() else { return selector };
         let shift = first_new.wrapping_sub(first_old);
         if numbers.iter().all(|&(old, new)| new.wrapping_sub(old) == shift) {
-            // All numbers move by the same distance, most often by none.
+            // All numbers shift by the same distance, most often by zero.
             if shift == 0 {
                 return selector;
             }

@@ -30,7 +30,6 @@ pub(super) type Leaves = SmallVec<[Value; 4]>;
 /// A high value in native form.
 #[derive(Clone, Debug)]
 pub(super) struct Val {
-    /// Its type.
     pub(super) ty: Type,
     /// Its leaves, as many as the form of the type has.
     pub(super) leaves: Leaves,
@@ -136,7 +135,7 @@ impl Lowering<'_> {
         self.report(Refusal::Operands { op })
     }
 
-    /// An operand as a `Bool`; the code throws `TypeError` if it is none.
+    /// An operand as a `Bool`; the code throws `TypeError` if it is not one.
     pub(super) fn truth_operand(&mut self, n: usize) -> Step<Value> {
         let value = self.arg(n)?;
         if let Some(mixed) = self.mixed(value) {

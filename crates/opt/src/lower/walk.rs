@@ -8,7 +8,7 @@
 //! ```
 //!
 //! φs get their operands after everything else, because an operand may come from a block that is visited later. The conversion that an operand
-//! needs to become a value of the φ's type goes in front of the predecessor's terminator, in its tail.
+//! needs to become a value of the φ's type goes before the predecessor's terminator, in its tail.
 
 use super::error::Refusal;
 use super::value::{Leaves, Val};
@@ -22,7 +22,7 @@ use brolga_ir::op::REACHED;
 use brolga_ir::{Block, Const, Inst, Op, RuntimeFn, Slot, Type, Value};
 use smallvec::SmallVec;
 
-/// A φ whose operands are still to come.
+/// A φ whose operands are not yet lowered.
 pub(super) struct PendingPhi {
     src: Inst,
     ty: Type,
@@ -160,8 +160,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ends the block behind what always throws, also where the program continues: unreachable, so the rest of the block is lowered
-    /// into a block that nothing leads to.
+    /// Ends the block after a statement that always throws, even if the program continues: the rest of the block is lowered
+    /// into an unreachable block.
     fn end_behind_throw(&mut self, inst: Inst) {
         let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));
         let ends = |next: Inst| self.src.op(next) == Op::Unreachable;
@@ -216,7 +216,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Behind the φs of a block: those in memory form are copied from where the predecessors put them.
+    /// After the φs of a block: copies the φs in memory form from the slots that the predecessors wrote.
     fn settle_phis(&mut self, first: usize) {
         for n in first..self.phis.len() {
             let PendingPhi { src, ty, memory: Some((from, size)), .. } = self.phis[n] else { continue };
@@ -231,8 +231,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The conversion of an operand to its φ's type may need separate blocks, so the predecessors come one
-    /// after the other, and the φs learn in the end where each of them ends.
+    /// The conversion of an operand to its φ's type may need separate blocks, so the predecessors are processed one after
+    /// the other, and the edges of the φs are then renamed to the blocks in which they end.
     fn phi_edges(&mut self) {
         let src = self.src;
         let mut by_pred: Vec<(Block, usize, Value)> = Vec::new();
@@ -284,8 +284,8 @@ impl Lowering<'_> {
         Ok(val.leaves)
     }
 
-    /// Whether the statement before an `unreachable` does not come back: it throws here, or is a call of a type without values, which its
-    /// row was tested for or its callee keeps.
+    /// Whether the statement before an `unreachable` never returns: it throws here, or is a call whose result type has no
+    /// values, which is tested or guaranteed by the callee.
     fn never_comes_here(&self) -> bool {
         let last = self.out.last_inst(self.cur).map(|last| self.out.op(last));
         let is_call =

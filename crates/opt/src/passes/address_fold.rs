@@ -12,10 +12,10 @@
 //! path. `strength-reduce` does it for counters of loops; this pass does it for every index.
 //!
 //! All of it is modulo 2⁶⁴, so no fact about ranges is needed. Only untracked addresses, and elements of arrays, which `gc_loaded` ties to their
-//! object: the tie is made again.
+//! object: the tie is recreated.
 //!
-//! Cost: at most [`MAX_STEPS`] sums and products behind each access. Breaks the uses. Not done: two indices in one address; constants that do not fit
-//! the 32 bits of an access.
+//! Cost: at most [`MAX_STEPS`] sums and products in each address. Breaks the uses. Not done: two indices in one address;
+//! constants that do not fit the 32 bits of an access.
 
 use crate::alias::linear;
 use crate::facts::Fact;
@@ -27,7 +27,7 @@ use brolga_ir::{Func, Inst, Op, Type, Value};
 
 pub(crate) const PASS: Pass = Pass::new("address-fold", PassLevel::Low, run).breaks(&[Fact::Uses]);
 
-/// Sums of addresses that are looked through.
+/// The most operations examined in an address.
 const MAX_STEPS: usize = 8;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -75,8 +75,8 @@ impl Folded {
             base = from;
         }
         let offset = i64::from(access.offset).checked_add(constant.cast_signed())?;
-        // The index may turn out to be zero, on a path that is not taken: what lies outside of a slot is not accessed then, but an
-        // access that says so is no well-formed one.
+        // The index may fold to zero on a path that is not taken: memory outside a slot is not accessed then, but an access
+        // outside a slot is not well-formed.
         if let Some(Op::SlotAddr(slot)) = func.def_inst(base).map(|def| func.op(def)) {
             let accessed = func.results(inst).next().or_else(|| func.args(inst).get(1).copied())?;
             let end = offset.checked_add(i64::from(func.ty(accessed).as_low()?.bytes()))?;

@@ -24,7 +24,7 @@
 //! %1 = new(Counter, 0);  %2 = invoke bump!(%1, x)      ==>   nothing
 //! ```
 //!
-//! **Memories** that are only written go as well, with the arrays around them: `memories`.
+//! **Memories** that are only written are removed as well, with the arrays around them: `memories`.
 //!
 //! **Undefined fields.** A pointer field without a value throws when it is read. `defined` computes where a field surely has one; a
 //! group with a read elsewhere stays. `isdefined` becomes a variable of its own.
@@ -34,7 +34,7 @@
 //!
 //! Phases of an iteration: 1 `nodes` (reads). 2 `defined` (reads). 3 `rewrite`: each block tracks the values of its variables; a read
 //! without one reads a φ at the head of its block; `ssa_repair` finds the edges of all φ. An object in a field
-//! may become removable when the object that held it is gone, hence the iterations.
+//! may become removable when its holder is removed, hence the iterations.
 //!
 //! Cost: linear in instructions for each of `MAX_ITERATIONS` iterations, plus, for each variable that is read, the blocks between its
 //! writes and its reads; `MAX_FIELDS` and `MAX_VARIABLES` bound these. Needs the graph; breaks the uses. Not done: arrays and

@@ -10,22 +10,23 @@
 //! `alloc-opt` takes objects apart if it handles all their uses. This pass handles other objects that do not escape: objects whose address is taken,
 //! that are passed to C or to functions that do not keep them, whose fields are found by a number, and those that meet others in a φ.
 //!
-//! Words. The *names* of an object are the result of its `alloc` and everything that casts, address arithmetic, φ and `ifelse` make of it.
+//! Words. The *names* of an object are the result of its `alloc` and everything derived from it by casts, address
+//! arithmetic, φ and `ifelse`.
 //!
 //! **Stays.** A name may be read and written through, compared, tested for its type, preserved, given to C, and given to a function
-//! whose [summary](crate::summary) says that it neither keeps nor returns it and throws nothing, since an exception might hold it. The program
-//! keeps an object alive that C keeps, or its address is invalid; the object on the stack lives as long as `gc_preserve` can hold it.
-//! A name that is stored, returned, thrown or passed otherwise is an escape.
+//! whose [summary](crate::summary) shows that it neither keeps nor returns it, and does not throw, since an exception might
+//! hold it. The program keeps an object alive that C keeps, or its address is invalid; the object on the stack lives as long
+//! as `gc_preserve` can hold it. A name that is stored, returned, thrown or passed otherwise is an escape.
 //!
 //! **Iterations of a loop.** One place serves all objects of an `alloc`. That is correct if no name of the one before is needed when the next is made,
 //! which liveness shows. Only a φ can carry a name there: everything else is dominated by the `alloc`. A value that a handler needs is needed throughout
 //! its region, so no φ among the names may be needed at the head of one.
 //!
 //! **References** in the object are roots, because the collector does not find the object: root placement makes them roots, or moves the object to the
-//! heap again. Stores into it need no barrier; its tag says so. The references are roots for as long as the frame exists, so their targets would
-//! outlive the object: a list whose first cell lay here could never be freed. So an object with references is moved only if it is needed at all
-//! safepoints that may follow, and its names are of no other object, whose need would count as its own; safepoints on the way to a throw do not
-//! count.
+//! heap again. Stores into it need no barrier; its tag marks it. The references are roots for as long as the frame exists,
+//! so their targets would outlive the object: a list whose first cell is here could never be freed. So an object with
+//! references is moved only if it is needed at all safepoints that may follow, and its names are of no other object, whose
+//! need would count as its own; safepoints on paths to a throw do not count.
 //!
 //! Runs late: until then other passes handle an object on the heap as well, and copies of a loop's body get their own places. Cost: the names
 //! and their uses, at most `MAX_NAMES` for each object; liveness once if there is a φ among them. Breaks nothing. Not done: `Memory`; objects that
@@ -97,7 +98,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// All names of an object; `None` if it gets out.
+/// All names of an object; `None` if it escapes.
 fn names(func: &Func, cx: &PassCx<'_>, object: Value) -> Option<Vec<Value>> {
     let mut names = vec![object];
     let mut known = EntitySet::new();
@@ -153,7 +154,7 @@ fn use_of(func: &Func, one: Use) -> Does {
             let count = data.params.len() + usize::from(data.name.is_none());
             let gives_pointer = func.results(one.inst).any(|v| is_pointer(func, v));
             match func.args(one.inst).get(n) {
-                // The operands behind the arguments are only kept alive.
+                // The operands after the arguments are only kept alive.
                 _ if n >= count => Does::Nothing,
                 // C may keep an object that is an argument itself.
                 Some(&given) if func.ty(given) != Type::PTR => Does::Escape,
@@ -161,7 +162,7 @@ fn use_of(func: &Func, one: Use) -> Does {
                 _ => Does::Nothing,
             }
         }
-        // Summaries speak of objects and addresses. A number may become an address again.
+        // Summaries cover objects and addresses. A number may become an address again.
         Op::CallSymbol(_) if !func.args(one.inst).get(n).is_some_and(|&v| is_pointer(func, v)) => {
             Does::Escape
         }
@@ -184,7 +185,7 @@ fn lives_on(func: &Func, liveness: &Liveness, names: &[Value], alloc: Inst, bloc
     if handlers.any(|handler| names.iter().any(|&name| liveness.is_live_in(name, handler))) {
         return true;
     }
-    // In front of the `alloc` stand the names that came into the block or were made there before; behind it, what uses them.
+    // Before the `alloc` are the names that are live-in or defined in the block before it; after it, their uses.
     let mut made_before: Vec<Value> = Vec::new();
     let mut insts = func.block_insts(block);
     for inst in insts.by_ref().take_while(|&inst| inst != alloc) {
@@ -203,7 +204,7 @@ fn is_alone(func: &Func, name: Value) -> bool {
     func.def_inst(name).is_none_or(|def| !matches!(func.op(def), Op::Phi | Op::Builtin(Builtin::Ifelse)))
 }
 
-/// Whether a safepoint may come when the object is not needed any more.
+/// Whether a safepoint may follow the last use of the object.
 fn is_outlived(
     func: &Func,
     cx: &PassCx<'_>,
@@ -214,7 +215,7 @@ fn is_outlived(
 ) -> bool {
     let is_name = |v: &Value| names.contains(v);
     let is_safepoint = |inst: Inst| effects(func, cx.types(), inst).may_safepoint;
-    // From here on; `after` is where in the block the object is made.
+    // From here on; `after` is the object's definition in the block.
     let ends_early = |at: Block, after: Option<Inst>| {
         if names.iter().any(|&name| liveness.is_live_out(name, at)) {
             return false;
@@ -233,7 +234,7 @@ fn is_outlived(
     }
     open.extend(cx.facts.cfg().succs(block));
     while let Some(at) = open.pop() {
-        // In the block of the `alloc` the next object takes the place; what is in front of it counts as of this one.
+        // In the block of the `alloc` the next object reuses the stack memory; the code before it belongs to this object.
         if !seen.insert(at) || throws(at) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Settles which bounds are checked, and drops checks that cannot fail.
 //!
 //! ```text
-//! %1 = boundscheck(true)               ==>  true, or what --check-bounds says
+//! %1 = boundscheck(true)               ==>  true, or the value from --check-bounds
 //! getfield(t, 2, true)                 ==>  getfield(t, 2)             t has two elements or more
 //! getfield(t, i, %1)                   ==>  getfield(t, i, true)
 //! memoryrefnew(m, 3, true)             ==>  memoryrefnew(m, 3, false)  m = memoryrefnew(memorynew(Memory{T}, 5))
@@ -12,7 +12,7 @@
 //! ([`crate::bounds`]): an operand that becomes known after this pass turns nothing off. `cse` shares a check that was made before on the same operands.
 //!
 //! Cost: one visit to each instruction. Required: `--check-bounds` must hold at every level of optimisation. Breaks the uses.
-//! Not done: indices that are known to lie in a range.
+//! Not done: indices with a known range.
 
 use crate::bounds;
 use crate::facts::Fact;
@@ -78,7 +78,7 @@ fn fold_operands(func: &mut Func, cx: &mut PassCx<'_>, inst: Inst, op: Builtin) 
         return false;
     }
     if op == Builtin::Getfield && fits {
-        // A known field needs no check, and its read says so without one.
+        // A known field needs no check, and its read omits the flag.
         let args = func.args(inst).iter().enumerate();
         let args: SmallVec<[Value; 4]> =
             args.filter(|(n, _)| !flags.contains(n)).map(|(_, &value)| value).collect();

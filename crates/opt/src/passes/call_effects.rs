@@ -1,4 +1,4 @@
-//! Notes at the calls of a function what their callees do.
+//! Annotates the calls of a function with their callees' effects.
 //!
 //! ```text
 //! %1 = invoke square(x)        no use         ==>  removed by `dce`: `square` is pure and ends

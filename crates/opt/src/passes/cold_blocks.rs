@@ -1,8 +1,8 @@
-//! Marks the blocks that are hardly ever entered, so that code generation puts them behind all others.
+//! Marks the blocks that are hardly ever entered, so that code generation places them after all others.
 //!
 //! ```text
 //! 1: goto #3 if not %1 weights 1:99           1, 3, …  in a row
-//! 2: …                             ==>        2        behind them, marked cold
+//! 2: …                             ==>        2        after them, marked cold
 //! ```
 //!
 //! `likely.rs` defines these blocks. Of two edges that are both taken, code generation makes the likelier one fall

@@ -1,4 +1,4 @@
-//! Decides comparisons, checks and signs by what was tested on the way to them.
+//! Decides comparisons, checks and signs from dominating tests.
 //!
 //! ```text
 //! 1: sle_int(1, n)   yes: 2                     every i that comes to 3 is at least 1 and at most n, so
@@ -73,13 +73,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
 enum Found {
     /// A comparison always has this outcome.
     Decided(bool),
-    /// Operand 0, a condition, is this.
+    /// Operand 0, a condition, has this value.
     Known(bool),
-    /// A choice or a conjunction always gives this.
+    /// A choice or a conjunction always has this value.
     Chosen(Value),
     /// A checked operation does not wrap.
     Exact(Intrinsic),
-    /// A signed division of what is not negative is this with that operand.
+    /// A signed division of a nonnegative number is this operation with that operand.
     Natural(Intrinsic, u128),
     /// A count of a shift is at most this, one less than the width.
     Near(u128),
@@ -109,13 +109,13 @@ fn decide(func: &Func, prover: &mut Prover<'_>, inst: Inst, block: Block) -> Opt
             }
             let &[yes, no] = choices else { return None };
             width(func.ty(yes))?;
-            // One of them is right both ways if they are equal where the other would be taken.
+            // One operand is always correct if both are equal whenever the other is chosen.
             let chosen = [(yes, false), (no, true)]
                 .into_iter()
                 .find(|&(_, truth)| prover.equal_when(func, yes, no, (cond, truth), block));
             chosen.map(|(value, _)| Found::Chosen(value))
         }
-        // Of truth values: where one part is known to be true, the condition is the other.
+        // For truth values: where one part is known to be true, the condition equals the other.
         (Op::Intrinsic(Intrinsic::AndInt), &[x, y]) if is_compare(func, x) && is_compare(func, y) => {
             let true_part = |part| prover.known(part, block) == Some(true);
             [(x, y), (y, x)]
@@ -167,7 +167,7 @@ fn compare(
         }
         Intrinsic::UltInt | Intrinsic::UleInt => {
             let strict = i128::from(op == Intrinsic::UltInt);
-            // As unsigned integers, what is negative is larger than what is not.
+            // As unsigned integers, negative numbers are larger than nonnegative ones.
             if below(x, y, -strict) {
                 return prover.at_least_number(func, x, 0, block).then_some(true);
             }
@@ -273,7 +273,7 @@ fn apply(func: &mut Func, cx: &PassCx<'_>, values: &mut Replacements, inst: Inst
             func.remove_inst(inst);
         }
         Found::Chosen(value) => {
-            // Later rewrites look through the copy at once.
+            // Later rewrites see through the copy at once.
             func.set_op(inst, Op::Copy, &[value]);
             if let Some(result) = func.result(inst) {
                 values.set(result, value);

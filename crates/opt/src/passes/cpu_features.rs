@@ -1,14 +1,15 @@
-//! Answers what the program asks the processor.
+//! Folds the program's queries about the processor.
 //!
 //! ```text
 //! %1 = have_fma(Float64)                                  goto 2
 //!      goto 3 if not %1           with `cpu.fma`   ==>
 //! ```
 //!
-//! An option gives the target processor ([`CpuFeatures`](crate::CpuFeatures)), which need not be the machine that compiles: an image may have a version
-//! for each of several. Without the option this pass answers nothing, and lowering says no, as the interpreter does.
+//! An option determines the target processor ([`CpuFeatures`](crate::CpuFeatures)), which need not be the machine that
+//! compiles: an image may have a version for each of several. Without the option this pass folds nothing, and lowering
+//! answers "no", as the interpreter does.
 //!
-//! Cost: one look at each instruction. Breaks the uses. Not done: features besides this one, which no intrinsic asks for.
+//! Cost: one visit to each instruction. Breaks the uses. Not done: features besides this one, which no intrinsic queries.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};

@@ -1,4 +1,4 @@
-//! Computes equal things once.
+//! Computes equal values once.
 //!
 //! ```text
 //! %1 = getfield(t, 1)                          blocks of the dominator tree, with the table

@@ -11,7 +11,8 @@
 //!
 //! A ϒ is needed when a φᶜ that names it is: it has no other effect.
 //!
-//! Instructions go one after the other, users first, each for one unit of fuel; what is left then are cycles, which go together.
+//! Instructions are removed one after the other, users first, each for one unit of fuel; only cycles remain, which are
+//! removed together.
 //!
 //! Cost: one visit to each instruction and operand. Breaks the uses; blocks and edges stay. Not done: stores
 //! (`dse`); branches that decide nothing.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! No supported target computes with 16 bits, so code generation widens and rounds at each such operation. Expanded before the
-//! passes that share and hoist, a value is widened once for all its uses, and in front of a loop if it is invariant.
+//! passes that share and hoist, a value is widened once for all its uses, and before a loop if it is invariant.
 //!
 //! | operations | because |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Makes a remainder of a quotient that is there already.
+//! Computes a remainder from an available quotient.
 //!
 //! ```text
 //! %1 = sdiv_int(x, y)                      %1 = sdiv_int(x, y)
@@ -11,8 +11,8 @@
 //! dominate the remainder: it has then been computed, so the divisor is not zero and the difference is exact modulo the width.
 //! Division by a power of two becomes shifts, and is left alone.
 //!
-//! Cost: one visit to each instruction, one look-up for each division. Breaks the uses. Not done: quotients behind the remainder; remainders of
-//! two divisions by constants.
+//! Cost: one visit to each instruction, one look-up for each division. Breaks the uses. Not done: quotients after the
+//! remainder; remainders of two divisions by constants.
 
 use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};

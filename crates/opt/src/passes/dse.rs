@@ -24,7 +24,7 @@
 //! afterwards are left alone: its loads are not distinguished from constants.
 //!
 //! Cost: one visit to each instruction with at most [`MAX_PLACES`] places. Breaks the uses. Not done: places around loops;
-//! stores of the present value; parts of a store.
+//! stores of the current value; parts of a store.
 
 use crate::alias::{Aliases, Location, Root};
 use crate::facts::Fact;
@@ -40,7 +40,7 @@ pub(crate) const PASS: Pass = Pass::new("dse", PassLevel::Low, run).needs(&[Fact
 /// Places that are known to be overwritten. Initialising an object stores to fewer in a row.
 const MAX_PLACES: usize = 16;
 
-/// Copies of copies of memory go one step an iteration.
+/// Chains of copies shrink by one copy per iteration.
 const MAX_ITERATIONS: usize = 3;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -132,7 +132,7 @@ fn drop_overwritten(func: &mut Func, cx: &mut PassCx<'_>, aliases: &Aliases) {
     }
 }
 
-/// The facts that hold on all outgoing edges; a block that was not visited yet is behind, and adds none.
+/// The facts that hold on all outgoing edges; an edge to a block that was not visited yet is a back edge, and adds none.
 fn meet<'a>(aliases: &Aliases, ways: impl ExactSizeIterator<Item = Option<&'a Later>>) -> Later {
     if ways.len() == 0 {
         return Later { overwritten: SmallVec::new(), ends: Some(SmallVec::new()) };
@@ -161,7 +161,7 @@ fn meet<'a>(aliases: &Aliases, ways: impl ExactSizeIterator<Item = Option<&'a La
 }
 
 impl Later {
-    /// Whether what an instruction stores is of no use.
+    /// Whether the store of an instruction is dead.
     fn makes_dead(&self, func: &Func, types: &Types, aliases: &Aliases, inst: Inst) -> bool {
         if never_changes(func, inst) {
             return false;
@@ -172,7 +172,7 @@ impl Later {
         unread || self.overwritten.iter().any(|by| aliases.covers(by, &at))
     }
 
-    /// Goes to the front of an instruction that stays.
+    /// Moves before an instruction that stays.
     fn pass(&mut self, func: &Func, types: &Types, aliases: &Aliases, inst: Inst, catches: bool) {
         let does = effects(func, types, inst);
         let returns = does.nothrow && does.terminates;
@@ -203,7 +203,7 @@ impl Later {
         }
         let made: SmallVec<[Value; 2]> = func.results(inst).collect();
         if !made.is_empty() {
-            // Further up the value is that of another iteration.
+            // Further up, the value belongs to another iteration.
             self.overwritten.retain(|at| !at.parts().any(|v| made.contains(&v)));
         }
     }

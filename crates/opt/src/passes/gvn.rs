@@ -1,4 +1,4 @@
-//! Computes equal things once, and loads what is in memory once.
+//! Computes equal values once, and loads each value from memory once.
 //!
 //! ```text
 //!     store(p, x)      2: store(p, y)            2: store(p, y)
@@ -11,15 +11,17 @@
 //! and the effects allow it. Here φ of one block are compared too, and so is memory: a load becomes the value that stores and
 //! other loads prove for its place.
 //!
-//! Words. A *place* is a root, an index, a displacement, a size and regions ([`Location`](crate::alias::Location)). A block *knows*
-//! a place at its end if the last instruction in it that may touch the place is a load or a store of exactly that place and type. It
-//! *loses* the place if it is another, and is *open* if there is none: then its incoming edges decide.
+//! Words. A *place* is a root, an index, a displacement, a size and regions ([`Location`](crate::alias::Location)). A block
+//! *determines* a place at its end if the last instruction in it that may touch the place is a load or a store of exactly
+//! that place and type. It *loses* the place if it is another, and is *open* if there is none: then its incoming edges
+//! decide.
 //!
-//! The header of an array that is written only where the array is made is known at once (`gvn/settled.rs`).
+//! The header of an array that is written only where the array is made is determined at once (`gvn/settled.rs`).
 //! Phases for each other load, in `gvn/memory.rs`: look back in its own block; otherwise collect the open blocks before it; find which of
-//! them get a value on every edge in; if the block of the load itself does on all edges but one, a load at the end of that edge
-//! provides the value; merge the incoming values, with φ where they differ. The blocks are walked down the dominator tree in reverse
-//! postorder among siblings, so values from before are already replaced; only those around a loop are not.
+//! them have a value on every incoming edge; if the block of the load itself does on all edges but one, a load at the end of
+//! that edge provides the value; merge the incoming values, with φ where they differ. The blocks are walked down the
+//! dominator tree in reverse postorder among siblings, so values from before are already replaced; only those around a loop
+//! are not.
 //!
 //! A load is put on an edge only if the block always executes the load once entered from there, and if the edge does not
 //! close a loop: then it is executed at most as often as before. An edge of a branch gets its own block.
@@ -61,7 +63,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let below = Children::of(facts.domtree(), facts.rpo());
     let mut values = Replacements::default();
     let mut exprs = Exprs::new(func.inst_count());
-    // On the high level memory is reached by other operations, which `lower` makes loads and stores of.
+    // On the high level memory is reached by other operations, which `lower` turns into loads and stores.
     let loads = func.level == Level::Low
         && func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| matches!(func.op(inst), Op::Load(_)));
     let mut memory = loads.then(|| Memory::of(func, cx.types(), facts.cfg(), facts.rpo()));

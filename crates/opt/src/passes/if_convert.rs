@@ -19,8 +19,8 @@
 //! | a side that is cold | the branch is predicted |
 //! | a value that may be undefined | it may be passed on, but `ifelse` computes with it |
 //!
-//! Blocks are visited from the end of the function, and a short block behind the branch that has no other predecessor is merged at
-//! once, so that nested choices become one line; `simplify-cfg` merges the long ones.
+//! Blocks are visited from the end of the function, and a short block after the branch that has no other predecessor is
+//! merged at once, so that nested choices become one line; `simplify-cfg` merges the long ones.
 //!
 //! Cost: each block's end, and the instructions of short sides. Breaks every fact. Not done: branches whose probability is known;
 //! sides that end in different blocks; stores.
@@ -45,12 +45,12 @@ pub(crate) const PASS: Pass =
 
 /// The cost limit of both sides together, in operations of one cycle.
 const MAX_COST: u32 = 4;
-/// From so many to one on, one way of a branch counts as the only one.
+/// From this ratio on, the likelier edge of a branch counts as the only one.
 const MAX_BIAS: u32 = 16;
 /// How many values may be chosen.
 const MAX_CHOSEN: usize = 2;
-/// Instructions of a block that is merged: those of a side, a choice for each φ, and the ends. A longer one is no side of another branch,
-/// and would move once for each branch above it.
+/// Instructions of a block that is merged: a side, a choice for each φ, and the terminators. A longer one is not a side of
+/// another branch, and would move once for each branch above it.
 const MAX_TAKEN_IN: usize = 12;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -79,9 +79,9 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
 
 /// The graph as it changes.
 struct Graph {
-    /// By block: its ways in.
+    /// By block: the number of its incoming edges.
     ways_in: SecondaryMap<Block, usize>,
-    /// By block that took others in: the name under which φ know its end.
+    /// By block that merged others: the block that φ edges name for its end.
     name: SecondaryMap<Block, PackedOption<Block>>,
     /// By such a name: the block that ends there now.
     ends: SecondaryMap<Block, PackedOption<Block>>,
@@ -104,12 +104,12 @@ impl Graph {
 /// A branch with one or two short sides.
 struct Choice {
     end: Inst,
-    /// The blocks between the branch and where its ways meet, which go.
+    /// The blocks between the branch and the join, which are removed.
     sides: SmallVec<[Block; 2]>,
     join: Block,
-    /// By φ of the join that gets something from here: what it gets if the condition holds, and else.
+    /// By φ of the join with an edge from here: its operand if the condition holds, and otherwise.
     phis: SmallVec<[(Inst, Value, Value); 4]>,
-    /// The names under which the φ know the two ways.
+    /// The blocks that the φ name for the two edges.
     names: [Block; 2],
 }
 
@@ -123,7 +123,7 @@ impl Choice {
     ) -> Option<Choice> {
         let end = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
         let &[yes, no] = func.inst_blocks(end) else { return None };
-        // A branch that nearly always goes one way is predicted, and then costs less than what is computed in vain.
+        // A branch that is strongly biased is predicted, and then costs less than the wasted computation.
         if yes == no || func.branch_weights(end).is_some_and(|weights| weights.is_biased(MAX_BIAS)) {
             return None;
         }
@@ -171,7 +171,7 @@ impl Choice {
         all.filter(|&i| !func.op(i).is_terminator())
     }
 
-    /// Whether something would be computed with a value that may be undefined.
+    /// Whether an operation would use a value that may be undefined.
     fn computes_with(&self, func: &Func, undefined: &MaybeUndefined) -> bool {
         let chosen = self.phis.iter().filter(|(_, x, y)| x != y).flat_map(|&(_, x, y)| [x, y]);
         let operands = self.hoisted(func).flat_map(|i| func.args(i).iter().copied());
@@ -209,7 +209,7 @@ impl Choice {
     }
 }
 
-/// Where a block that only computes, and that only the branch leads to, continues.
+/// The successor of a block that only computes and has only the branch as predecessor.
 fn join_of_side(func: &Func, graph: &Graph, side: Block) -> Option<Block> {
     let end = func.terminator(side).filter(|&t| func.op(t) == Op::Goto)?;
     let &[join] = func.inst_blocks(end) else { return None };
@@ -274,7 +274,7 @@ fn is_movable(ty: Type) -> bool {
 }
 
 /// Whether `x` if the condition holds and else `y` is the lesser or the greater of two floats that the condition compares, for which the processor has an
-/// instruction. Which operand it gives for zeros and NaN is what the choice gives.
+/// instruction. For zeros and NaN it yields the same operand as the choice.
 fn is_extreme(func: &Func, condition: Value, x: Value, y: Value) -> bool {
     let Some(compare) = func.def_inst(condition) else { return false };
     let (Op::Intrinsic(Intrinsic::LtFloat), &[a, b]) = (func.op(compare), func.args(compare)) else {
@@ -283,7 +283,7 @@ fn is_extreme(func: &Func, condition: Value, x: Value, y: Value) -> bool {
     matches!(func.ty(a), Type::F32 | Type::F64) && ((a, b) == (x, y) || (b, a) == (x, y))
 }
 
-/// Takes the block behind a jump in if there is no other way into it.
+/// Merges the target of a jump if it has no other predecessor.
 fn take_in(func: &mut Func, graph: &mut Graph, values: &mut Replacements, block: Block) {
     let Some(jump) = func.terminator(block) else { return };
     let &[next] = func.inst_blocks(jump) else { return };

@@ -1,4 +1,4 @@
-//! Makes what counts in a loop simple: one test on the next value, and values behind the loop that do not need the counter.
+//! Simplifies induction variables: one test on the next value, and values after the loop that do not need the counter.
 //!
 //! ```text
 //! h: %i = φ (p => 1, l => %n)               p: %b = add_int(k, 1)
@@ -12,11 +12,11 @@
 //!
 //! | step | condition |
 //! |---|---|
-//! | a latch that only computes joins the block with the test in front of it | its instructions may be executed without need |
-//! | a test of the counter for equality, made before the step, tests the value after it | the step is made in front of the test |
+//! | a latch that only computes joins the block with the test before it | its instructions may be executed without need |
+//! | a test of the counter for equality, made before the step, tests the value after it | the step is made before the test |
 //! | counters that differ by a constant in every iteration are one counter and sums | `indvars/shift.rs` |
-//! | a test for order, made before the step, gets a counter that is one step behind; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
-//! | a use behind the loop gets the counter's last value from what is known before it | the test is the only way out |
+//! | a test for order, made before the step, gets a counter that lags by one step; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
+//! | a use after the loop gets the counter's last value from values before it | the test is the only exit |
 //! | so does one of a sum over the counter, which then has a closed form | `indvars/sums.rs` |
 //!
 //! With the first two, the counter needs one register instead of two, and the loop one jump. The last value is known if the
@@ -46,9 +46,9 @@ pub(crate) const PASS: Pass = Pass::new("indvars", PassLevel::Low, run)
     .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
     .breaks(&[Fact::Cfg, Fact::Uses]);
 
-/// The ways out of larger loops are not counted: of loops in loops each block would be looked at once for each.
+/// The exits of larger loops are not counted: in nested loops each block would be visited once per level.
 const MAX_BLOCKS: usize = 64;
-/// A longer latch is not computed in vain when the loop is left.
+/// A longer latch is not executed needlessly when the loop is left.
 const MAX_JOINED: usize = 8;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -156,8 +156,8 @@ fn join(func: &mut Func, before: Block, shape: &mut Shape) {
     shape.latch = before;
 }
 
-/// Whether the test is one for equality and looks at the counter before the step. The step goes into the φ from the latch, so it is made
-/// in front of the latch's end.
+/// Whether the test is for equality and reads the counter before the step. The step goes into the φ from the latch, so it is
+/// made before the latch's terminator.
 fn tests_before_step(func: &Func, counted: &Counted) -> bool {
     let Test { counter, tested, relation, .. } = counted.test;
     tested == Tested::This && relation == Relation::Differs && func.ty(counter.value) != Type::PTR
@@ -168,7 +168,7 @@ fn test_after_step(func: &mut Func, types: &Types, counted: &Counted) {
     let ty = func.ty(test.counter.value);
     let constants = signed(func, test.bound).zip(test.counter.const_step(func));
     let bound = match constants {
-        // The number of iterations shows.
+        // The number of iterations determines it.
         Some((bound, step)) => func.bits(types, ty, bound.wrapping_add(step) as u128),
         None => ins(func, shape.preheader, Intrinsic::AddInt, &[test.bound, test.counter.step], ty),
     };
@@ -182,7 +182,8 @@ fn test_after_step(func: &mut Func, types: &Types, counted: &Counted) {
     func.set_inst_blocks(test.branch, &[shape.header, test.exit]);
 }
 
-/// Whether an unsigned "less" tests numbers from 0 to a length only, or to what was tested not to be negative, so that the signed one says the same.
+/// Whether an unsigned "less" tests numbers from 0 to a length only, or to what was tested not to be negative, so that the
+/// signed one is equivalent.
 fn is_signed_anyway(func: &Func, cfg: &Cfg, loops: &Loops, counted: &Counted) -> bool {
     let Test { counter, tested, relation, bound, .. } = counted.test;
     let starts_natural =
@@ -201,7 +202,7 @@ fn signed_bound(func: &Func, bound: Value) -> bool {
     signed(func, bound).map_or_else(|| func.def_inst(bound).is_some_and(is_length), |n| n >= 0)
 }
 
-/// A branch tests another value, and as signed integers if that is wanted.
+/// Makes a branch test another value, as signed integers if `as_signed`.
 fn retest(func: &mut Func, branch: Inst, tested: Value, bound: Value, swapped: bool, as_signed: bool) {
     let Some(compare) = func.args(branch).first().and_then(|&cond| func.def_inst(cond)) else { return };
     let op = match func.op(compare) {
@@ -225,7 +226,7 @@ struct LastValues<'a> {
 }
 
 impl LastValues<'_> {
-    /// Replaces what is used behind the loop. False if there was no fuel left.
+    /// Replaces the values that are used after the loop. False if there was no fuel left.
     fn replace(&self, func: &mut Func, cx: &mut PassCx<'_>, undefined: &MaybeUndefined) -> bool {
         let Counted { shape, test } = self.counted;
         let iterations = self.counted.iterations(func);

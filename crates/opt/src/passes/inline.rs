@@ -9,22 +9,22 @@
 //! the call. A body that costs too much may be cheap for the constants of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
-//! **Hints** ([`Inlining`]), first that of the call, then that of its callee:
+//! **Hints** ([`Inlining`]), first the call's, then its callee's:
 //!
 //! | hint | body |
 //! |---|---|
 //! | `noinline` | is not copied, and not specialised for constants |
-//! | `inline` | is copied at any cost and however rarely the call is reached; all other rules here hold for it |
+//! | `inline` | is copied at any cost and however rarely the call is reached; all other rules here apply to it |
 //!
 //! **How far.** Calls in a copied body are visited in the next iteration, `MAX_DEPTH` iterations deep. A function is never
 //! inlined into itself or into its own copy: each call keeps the chain of functions that it came through. The total growth
 //! is bounded by `MAX_GROWTH` times the function or `FREE_GROWTH`, whichever is more.
 //!
-//! Bodies are those in the module. Optimising a module callees first ([`bottom_up`](crate::callgraph)) gives
-//! optimised bodies, and each is then small and visited once.
+//! Bodies are those in the module. Optimising a module callees first ([`bottom_up`](crate::callgraph)) yields optimised
+//! bodies, and each is then small and visited once.
 //!
-//! Phases of an iteration. 1 copy bodies, last call of a block first, so that the instructions behind a call move once. 2 one sweep
-//! for the results of calls and for φ that name a block whose end has moved.
+//! Phases of an iteration. 1 copy bodies, last call of a block first, so that the instructions after a call move once. 2 one
+//! sweep for the results of calls and for φ that name a block whose terminator has moved.
 //!
 //! Cost: linear in the added code plus the function, for each iteration. Breaks every fact. Not done: cold blocks inside a body that has just
 //! been copied.
@@ -53,8 +53,8 @@ use std::rc::Rc;
 
 pub(crate) const PASS: Pass = Pass::new("inline", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
-/// Deeper nests of small functions occur in iterator code; beyond this the gain of removing one more call is small against
-/// what the outer ones already cost.
+/// Deeper nests of small functions occur in iterator code; beyond this the gain of removing one more call is small compared
+/// with the cost of the outer ones.
 const MAX_DEPTH: usize = 12;
 
 /// A function may become this many times as large: compile time grows with it, and caches are finite.
@@ -92,7 +92,7 @@ struct Inliner {
     specials: Specials,
     /// By function: what its body costs and how many instructions it has; `None` if it is never inlined without a hint.
     bodies: FxHashMap<FuncId, Option<(u32, usize)>>,
-    /// By function that is wanted by a hint: how many instructions its body has; `None` if it is never inlined.
+    /// By function that a hint requests: how many instructions its body has; `None` if it is never inlined.
     wanted: FxHashMap<FuncId, Option<usize>>,
     /// How many more instructions may be added.
     room: usize,
@@ -147,7 +147,7 @@ impl Inliner {
         std::iter::successors(call.link, up).any(|link| self.links[link as usize].func == id)
     }
 
-    /// Inlines what it can of `calls` and gives the calls that came in.
+    /// Inlines the calls of `calls` that it can and returns the calls that were copied in.
     fn iteration(&mut self, func: &mut Func, cx: &mut PassCx<'_>, calls: &[Call]) -> Vec<Call> {
         let mut new_calls = Vec::new();
         let mut results = Replacements::default();
@@ -176,7 +176,7 @@ impl Inliner {
                 let value = copied.result.unwrap_or_else(|| func.constant(Const::Undef(result)));
                 results.set(old, value);
             }
-            // The first cut is behind the last call, and only it takes the terminator away.
+            // The first cut is after the last call, and only it moves the terminator.
             if let (Some(home), Some(tail)) = (home, copied.tail)
                 && ends[home].is_none()
             {
@@ -251,7 +251,7 @@ pub(super) fn asked(func: &Func, call: Inst, callee: &Func) -> Option<Inlining> 
     func.call_inlining(call).or(callee.inlining)
 }
 
-/// Whether the operands of a call are what the callee's parameters say.
+/// Whether the operands of a call match the callee's parameters.
 pub(super) fn takes(cx: &PassCx<'_>, callee: &Func, func: &Func, operands: &[Value]) -> bool {
     let types = cx.types();
     let params = &callee.sig.params;
@@ -284,7 +284,7 @@ fn rest_type(cx: &PassCx<'_>, func: &Func, rest: &[Value]) -> Option<Type> {
     if known { cx.types().tuple_of_values(&elems).ok() } else { None }
 }
 
-/// The values of the callee's parameters: what a collecting one takes becomes a tuple in front of the call.
+/// The values of the callee's parameters: what a collecting one takes becomes a tuple before the call.
 fn collect_rest(
     func: &mut Func,
     cx: &PassCx<'_>,

@@ -26,8 +26,8 @@ use brolga_ir::{Const, Func, Inst, Level, Op, Type, Value};
 pub(crate) const PASS: Pass =
     Pass::new("inst-simplify", PassLevel::Both, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
-/// Whether a loop of the function may have a number that is made of a comparison with a constant: a quick look for the run behind `reassociate`, which makes tests of
-/// bits.
+/// Whether a loop of the function may have a number that is made of a comparison with a constant: a quick look for the run
+/// after `reassociate`, which makes tests of bits.
 pub(crate) fn may_find(func: &Func) -> bool {
     let compares = |value: Value| {
         let op = func.def_inst(value).map(|inst| func.op(inst));
@@ -39,7 +39,7 @@ pub(crate) fn may_find(func: &Func) -> bool {
     })
 }
 
-/// The first iteration sees all operands but those that come to a φ from behind; the second sees those.
+/// The first iteration sees all operands except φ operands over back edges; the second sees those.
 const MAX_ITERATIONS: usize = 2;
 
 /// Rules get simpler with every step, so they end on their own; chains longer than this do not occur.
@@ -49,7 +49,8 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     for _ in 0..MAX_ITERATIONS {
         let mut values = Replacements::default();
         let done = iteration(func, cx, &mut values);
-        // Instructions that were met after their operands have new ones already, so this finds the operands that come from behind.
+        // Instructions that were visited after their operands have new ones already, so this finds the operands over back
+        // edges.
         let from_behind = values.apply(func, cx.context());
         if done == Fuel::Empty || !from_behind {
             break;
@@ -58,7 +59,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Whether there was fuel for all that was found.
+/// Whether there was fuel for all rewrites.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fuel {
     Left,
@@ -89,7 +90,7 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
         let Some((family, rewrite)) = simplify(&mut site) else { break };
         let rewrite = match rewrite {
             Rewrite::Value(value) if !cx.types().is_subtype(func.ty(value), ty) => {
-                // A result may be asserted to be narrower than what the operation gives. The assertion stays.
+                // A result may be asserted to be narrower than the operation's result. The assertion stays.
                 if func.level == Level::Low || result.is_none() {
                     break;
                 }
@@ -117,7 +118,7 @@ fn simplify_inst(func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements
             }
             Rewrite::Value(value) => [Some(value), None],
             Rewrite::Values(first, second) => [Some(first), Some(second)],
-            // Callers that know what it does do not use its result.
+            // Its result is never used.
             Rewrite::Nothing => [Some(func.constant(Const::Undef(ty))), None],
         };
         for (result, value) in func.results(inst).zip(found) {

@@ -1,4 +1,4 @@
-//! Takes range checks out of loops that count (inductive range check elimination).
+//! Removes range checks from counted loops (inductive range check elimination).
 //!
 //! ```text
 //! p: …                                    p: %m = min(n, len - a)     the iterations that every check lets pass
@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `i + a <u len` | `-a <= s <= i`, and `i < len - a`; if `len` is so large that it is negative when read as signed, or `len - a` wraps, then either no iteration is less or the check holds anyway |
 //! | `i + a <s len` | `i < len - a`, which is known not to have wrapped, nor has `s + a` |
-//! | `i + t + a <u len`, `t` a sum of other values | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows by what `i` does and does not wrap before it is `len` |
+//! | `i + t + a <u len`, `t` a sum of other values | `0 <= s + t + a < len` and `0 <= len` as signed, so the sum grows as `i` does and does not wrap before it reaches `len` |
 //! | `k <=s i + a` | `k - a <= s <= i`, constants |
 //!
 //! Checks with one `len` and one `t` are tested together: the first iteration by the least and the greatest `a`, all others by the greatest.
@@ -54,17 +54,17 @@ pub(crate) const PASS: Pass = Pass::new("irce", PassLevel::Low, run)
 
 /// A longer loop spends little of its time in a check.
 const MAX_COPIED: usize = 80;
-/// By so much longer may a loop be for each check but the first.
+/// The additional instructions allowed for each check but the first.
 const COPIED_FOR_CHECK: usize = 12;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 2000;
-/// Checks that are looked at in a loop.
+/// The most checks examined in a loop.
 const MAX_CHECKS: usize = 32;
 /// Checks that differ in more than a constant: each costs a minimum before the loop, and a loop that runs few iterations pays for it each time.
 const MAX_KINDS: usize = 8;
-/// How many additions and subtractions are looked through.
+/// The most additions and subtractions examined in an index.
 const MAX_ADDED: usize = 8;
-/// How many values that do not change an index may have beside the counter.
+/// The most invariant values in an index beside the counter.
 const MAX_TERMS: usize = 4;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -139,7 +139,7 @@ struct Check {
 /// Values in the order of their numbers, and whether each is subtracted.
 type Terms = SmallVec<[(Value, bool); MAX_TERMS]>;
 
-/// While what does a check let pass?
+/// The condition under which a check passes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The value is less than another.
@@ -201,8 +201,8 @@ fn check_at(
     in_reach.then_some(Check { block, stays, fails, kind, added, terms })
 }
 
-/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits, and the values that do not change and are added or
-/// subtracted as well.
+/// The constant that is added to `from` to make `to`, modulo 2⁶⁴, as a signed integer of few bits, and the invariant values
+/// that are added or subtracted as well.
 fn distance(func: &Func, from: Value, to: Value, fixed: impl Fn(Value) -> bool) -> Option<(i128, Terms)> {
     let mut sum: i128 = 0;
     let mut terms = Terms::new();
@@ -249,8 +249,8 @@ impl Check {
         // Iterations have start <= i < bound: each followed one whose next value passed, the first is guarded, and a sequence by
         // one does not jump over the bound.
         let up = test.counter.const_step(func) == Some(1) && counted.is_guarded(func, cfg, loops);
-        // How far below the bound the counter of every iteration is at least. Up to the largest integer every number is, also after
-        // the counter has wrapped.
+        // The least distance of every iteration's counter below the bound. Every number is at most the largest integer, also
+        // after the counter has wrapped.
         let below_bound = match test.relation {
             Relation::Less(Signed::Yes) => Some(1),
             Relation::AtMost(Signed::Yes) if is_bounded_length(func, test.bound) => Some(0),
@@ -264,7 +264,7 @@ impl Check {
         }
     }
 
-    /// Lets the block at whose end a copy of the check stands continue without asking.
+    /// Replaces a copy of the check, which ends a block, by a jump.
     fn remove(&self, func: &mut Func, block: Block, stays: Block, fails: Block) {
         if let Some(end) = func.terminator(block) {
             make_jump(func, end, stays);
@@ -273,7 +273,7 @@ impl Check {
     }
 }
 
-/// Up to where the main loop runs, and whether it is entered at all.
+/// The limit of the main loop, and whether it is entered at all.
 struct Limits {
     limit: Value,
     enter: Enter,
@@ -341,8 +341,8 @@ fn limits(func: &mut Func, types: &Types, counted: &Counted, checks: &[Check]) -
 }
 
 impl Limits {
-    /// For `i + terms + a <u len` with the `a` of all these checks, where nothing is known of the terms. The least `a` passes in the first iteration, the
-    /// greatest does in all: what lies between them passes then, too, because the sums lie between two that did not wrap.
+    /// For `i + terms + a <u len` with the `a` of all these checks, for unknown terms. The least `a` passes in the first
+    /// iteration, the greatest in all: the others pass then, too, because their sums are between two that did not wrap.
     fn below_with<'c>(
         &mut self,
         func: &mut Func,

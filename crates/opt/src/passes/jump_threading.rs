@@ -1,4 +1,4 @@
-//! Leads a jump past a branch whose outcome is known on that way.
+//! Redirects an edge past a branch whose outcome is known on it.
 //!
 //! ```text
 //! 1: branch c, 2, 3                                    1: branch c, 2, 5'
@@ -7,9 +7,10 @@
 //!     branch %2, 4, 5                                  5': (a copy of 3', for the edge from 1); goto 5
 //! ```
 //!
-//! The outcome is known on an edge if the condition is a constant there: a φ gets one, or it is computed in the block from constants and
-//! such φ; or if a branch on the path tested the same condition. The edges that lead to one target share one copy of
-//! the block, which ends in a jump to it. The values of the block then have two definitions, and `ssa_repair` repairs the uses.
+//! The outcome is known on an edge if the condition is a constant there: a φ has a constant operand, or it is computed in
+//! the block from constants and such φ; or if a branch on the path tested the same condition. The edges that lead to one
+//! target share one copy of the block, which ends in a jump to it. The values of the block then have two definitions, and
+//! `ssa_repair` repairs the uses.
 //!
 //! Not threaded: through heads of loops, where a path around the test is another loop; through blocks with instructions that must not be
 //! copied (calls, fences, operations on the task) or with too many; from `enter`. A block takes part in one rewrite of a run at most.
@@ -41,19 +42,20 @@ const MAX_COPIED: usize = 6;
 /// φ of a block: each becomes two.
 const MAX_PHIS: usize = 8;
 
-/// Ways into a block that are looked at.
+/// Incoming edges of a block that are examined.
 const MAX_WAYS: usize = 16;
 
 /// Operations between a condition and the constants that it is computed from.
 const MAX_STEPS: u32 = 4;
 
-/// Branches above a way that may have tested the same condition.
+/// Branches above an edge that may have tested the same condition.
 const MAX_ABOVE: usize = 8;
 
 /// The limit of copies: an eighth of the function, and this.
 const MIN_GROWTH: usize = 64;
 
-/// Whether a block branches on a flag that is a φ of its own and gets a constant, or on the contrary of one: a quick look for a second run.
+/// Whether a block branches on a flag that is a φ of its own and gets a constant, or on the negation of one: a quick look
+/// for a second run.
 pub(crate) fn may_find(func: &Func) -> bool {
     func.blocks().any(|block| {
         let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch);
@@ -145,7 +147,7 @@ fn copied_size(func: &Func, cx: &PassCx<'_>, block: Block) -> Option<usize> {
     Some(size + phis)
 }
 
-/// The ways into a block on which its branch is known to go to its first target, and to its second.
+/// The predecessors of a block from which its branch is known to take its first target, and its second.
 fn threads(func: &mut Func, cx: &PassCx<'_>, block: Block) -> [(Vec<Block>, Block); 2] {
     let cfg = cx.facts.cfg();
     let end = func.terminator(block);
@@ -169,13 +171,13 @@ fn threads(func: &mut Func, cx: &PassCx<'_>, block: Block) -> [(Vec<Block>, Bloc
     [(yes, targets[0]), (no, targets[1])]
 }
 
-/// The value of a condition in a block that was entered on this edge.
+/// The value of a condition in a block that was entered over this edge.
 fn outcome(func: &mut Func, cx: &PassCx<'_>, cond: Value, way: (Block, Block)) -> Option<bool> {
     let value = constant_on(func, cx, cond, way, MAX_STEPS)?;
     func.as_bits(value).map(|bits| bits != 0)
 }
 
-/// The constant that a value is in a block that was entered on this way.
+/// The constant that a value is in a block that was entered over this edge.
 fn constant_on(
     func: &mut Func,
     cx: &PassCx<'_>,
@@ -220,7 +222,7 @@ fn is_undefined(func: &Func, value: Value) -> bool {
     matches!(func.as_const(value), Some(Const::Undef(_)))
 }
 
-/// The value of a condition as a branch on the way has shown it.
+/// The value of a condition as established by a branch above the edge.
 fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block)) -> Option<bool> {
     // Only truth values are tested.
     if !matches!(func.ty(cond), Type::I8 | Type::BOOL) {
@@ -236,7 +238,7 @@ fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block))
             // An edge that this run has redirected is not among the targets any more: then nothing is known.
             return (to == yes || to == no).then_some(to == yes);
         }
-        // A value of the block itself was not there before.
+        // A value of the block itself is not available before it.
         if func.def_inst(cond).and_then(|def| func.inst_block(def)) == Some(from) {
             return None;
         }
@@ -245,8 +247,8 @@ fn tested(func: &Func, cx: &PassCx<'_>, cond: Value, (from, to): (Block, Block))
     None
 }
 
-/// Copies a block for some of its ways in, with a jump to `target` at the end. Gives the copy and what stands in it for the
-/// values of the block.
+/// Copies a block for some of its incoming edges, with a jump to `target` at the end. Returns the copy and its values by the
+/// block's values.
 fn copy(func: &mut Func, block: Block, ways: &[Block], target: Block) -> (Block, FxHashMap<Value, Value>) {
     let twin = func.make_block();
     func.insert_block_after(twin, block);
@@ -266,7 +268,7 @@ fn copy(func: &mut Func, block: Block, ways: &[Block], target: Block) -> (Block,
                 let edges: Vec<(Block, Value)> =
                     func.phi_edges(inst).filter(|(b, _)| ways.contains(b)).collect();
                 let phi = func.make_inst(Op::Phi, &[], &[], &types);
-                // All φ of a block read what was there before any of them.
+                // All φ of a block read the values before any of them.
                 edges.into_iter().for_each(|(way, value)| func.add_phi_edge(phi, way, value));
                 func.retain_phi_edges(inst, |b, _| !ways.contains(&b));
                 phi

@@ -1,4 +1,4 @@
-//! Moves what is the same in every iteration of a loop in front of it.
+//! Moves loop-invariant computations before the loop.
 //!
 //! ```text
 //! p: …                              p: …  %3 = mul_int(n, 8)
@@ -17,8 +17,8 @@
 //! | it may be executed speculatively (`effects(inst).may_be_hoisted()`), it reads the header of a *proven* object, or its block is *certain* | a loop may run no iteration, and a branch may guard an address |
 //! | no operand may be undefined, or its block is certain | an undefined value may be passed on, but not computed with |
 //!
-//! A block is certain if the first iteration always reaches it: it lies on the straight line that starts at the head, with nothing
-//! before it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
+//! A block is certain if the first iteration always reaches it: it is on the straight line that starts at the head, with
+//! nothing before it that may throw or not end. After `rotate` that is the body of a loop up to its first branch.
 //!
 //! A tracked value is a proven `Array` if it was allocated as one, or where an instruction that is executed before the preheader's end loads from its
 //! header, and a proven `Memory` where one loads its length. Then the words of every such object may be loaded: the address, the `Memory` and the first
@@ -49,13 +49,13 @@ pub(crate) const PASS: Pass = Pass::new("licm", PassLevel::Low, run)
     .needs(&[Fact::Cfg, Fact::DomTree, Fact::Loops])
     .breaks(&[Fact::Uses]);
 
-/// Twice the registers of a processor: much of what is moved is itself only used by something else that moves.
+/// Twice the registers of a processor: many moved values are only used by other moved instructions.
 const MAX_HOISTED: u32 = 32;
 
-/// Where the header of an array has its first dimension.
+/// The offset of the first dimension in an array's header.
 const FIRST_DIMENSION: i32 = 16;
 
-/// In a loop with more writers no load leaves that reads memory of a kind that is written.
+/// In a loop with more writers, no load is hoisted from a kind of memory that is written.
 const MAX_WRITERS: usize = 48;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -68,7 +68,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut hoisted: PrimaryMap<Loop, u32> = loops.iter().map(|_| 0).collect();
     'blocks: for &block in rpo.blocks() {
         let Some(innermost) = loops.loop_of(block) else { continue };
-        // How far out the next instruction is certain to be executed.
+        // The outermost loop in which the next instruction is certain to be executed.
         let mut certain = facts.certain[block];
         let mut next = func.first_inst(block);
         while let Some(inst) = next {
@@ -111,7 +111,7 @@ fn returns(effects: &Effects) -> bool {
 struct LoopFacts {
     memory: PrimaryMap<Loop, Memory>,
     aliases: Aliases,
-    /// The writers of memory in a loop and those inside it; `None` if there are too many to look at each.
+    /// The writers of memory in a loop and those inside it; `None` if there are too many.
     writers: PrimaryMap<Loop, Option<Vec<Inst>>>,
     /// By block: the outermost loop whose first iteration always gets to its start.
     certain: SecondaryMap<Block, Option<Loop>>,
@@ -198,7 +198,7 @@ impl LoopFacts {
         facts
     }
 
-    /// Notes what a load that now stands in a block says about its object.
+    /// Records what a load that is now in a block proves about its object.
     fn note_proof(&mut self, func: &Func, inst: Inst, block: Block) {
         let Some((object, access)) = object_load(func, inst) else { return };
         let kind = match access.region {
@@ -236,8 +236,8 @@ impl LoopFacts {
         })
     }
 
-    /// Whether a loop may write where a load reads that would be the same in every iteration. The address does not change in the loop, so what is
-    /// apart from it in one iteration is so in all.
+    /// Whether a loop may write where an otherwise invariant load reads. The address does not change in the loop, so a
+    /// location apart from it in one iteration is apart in all.
     fn may_write(&self, func: &Func, types: &Types, l: Loop, load: Inst) -> bool {
         let Some(at) = self.aliases.access(func, types, load) else { return true };
         let Some(writers) = &self.writers[l] else { return true };
@@ -257,7 +257,7 @@ impl LoopFacts {
         site: &Site,
     ) -> Option<(Loop, Block)> {
         let &Site { inst, ref effects, innermost, certain } = site;
-        // An allocation gives another object in each iteration.
+        // An allocation makes another object in each iteration.
         let movable = effects.is_removable() && !effects.pinned && !effects.fence && !effects.may_safepoint;
         let stays = matches!(func.op(inst), Op::Copy | Op::AtomicLoad(_));
         if !movable || stays || func.results(inst).len() == 0 {
@@ -288,7 +288,7 @@ impl LoopFacts {
     }
 }
 
-/// Adds writers to those of a loop.
+/// Adds writers to a loop's writers.
 fn add_writers(to: &mut Option<Vec<Inst>>, more: Option<&[Inst]>) {
     match (to.as_mut(), more) {
         (Some(known), Some(more)) if known.len() + more.len() <= MAX_WRITERS => known.extend_from_slice(more),

@@ -29,15 +29,16 @@
 //! 7: %6 = isa(%3, Failed); … pop_exception(%1)                             of a thrown Any:    unchanged
 //! ```
 //!
-//! **Other exceptions.** A `pop_exception` also removes the other exceptions since its `enter`: those of regions inside this one whose
-//! handling has not ended. A jump would leave them on the stack, so no throw after such a handler and before its `pop_exception` becomes one.
+//! **Other exceptions.** A `pop_exception` also removes the other exceptions since its `enter`: exceptions of inner regions
+//! whose handling has not ended. A jump would leave them on the stack, so no throw after such a handler and before its
+//! `pop_exception` becomes one.
 //!
 //! **φᶜ.** It would read the value of the last ϒ: an ordinary variable if every path from the `enter` to the throw passes a ϒ (I1),
-//! and if no ϒ of it stands in a region inside this one (I2), from which an exception would carry its value along an implicit edge.
+//! and if no ϒ of it is in an inner region (I2), from which an exception would carry its value along an implicit edge.
 //!
 //! Cost: one visit to each instruction of functions with handlers; for each `enter` and type of a thrown value, of which there are at most `MAX_THROWS`
-//! pairs, a walk over the blocks behind the handler; `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not done: throws by functions of
-//! Base; regions in which nothing throws any more.
+//! pairs, a walk over the blocks after the handler; `MAX_HEAD` copies for each throw. Breaks the graph and the uses. Not
+//! done: throws by functions of Base; regions in which nothing throws any more.
 
 use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
@@ -61,7 +62,7 @@ pub(crate) const PASS: Pass =
 /// Instructions of a handler that are copied to a throw.
 const MAX_HEAD: usize = 16;
 
-/// Blocks of a handler on the way to where the exception ends.
+/// Blocks of a handler up to the end of the exception.
 const MAX_BLOCKS: usize = 8;
 
 /// Regions inside the region of one `enter`. If there are more, its throws stay.
@@ -70,7 +71,7 @@ const MAX_INNER: usize = 16;
 /// Throws of a function that are examined, whether they become jumps or not.
 const MAX_THROWS: usize = 64;
 
-/// A throw whose handler is here.
+/// A throw with a handler in this function.
 struct Site {
     throw: Inst,
     block: Block,
@@ -80,7 +81,7 @@ struct Site {
 
 /// The actions of a handler with an exception of some type until it is over.
 struct Head {
-    /// The blocks on the way, the handler's first.
+    /// The blocks on the path, the handler's first.
     blocks: Vec<Block>,
     /// Their computations.
     insts: Vec<Inst>,
@@ -125,14 +126,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// A ϒ, where it stands, and the innermost handler in force there.
+/// A ϒ, its position, and the innermost handler in force there.
 struct Stored {
     upsilon: Inst,
     block: Block,
     inside: Option<Inst>,
 }
 
-/// The throws under a handler, and by φᶜ all that is stored for it, in the order of the blocks.
+/// The throws under a handler, and by φᶜ all values stored for it, in the order of the blocks.
 fn find(func: &Func, cx: &PassCx<'_>, handlers: &Handlers) -> (Vec<Site>, FxHashMap<Inst, Vec<Stored>>) {
     let mut sites = Vec::new();
     let mut readers: FxHashMap<Inst, Vec<Inst>> = FxHashMap::default();
@@ -214,7 +215,7 @@ fn head(
     Some(Head { blocks, insts, names, pop, handling })
 }
 
-/// Whether something behind the `pop_exception` of an `enter` may only stand in its handler, which the jump goes past.
+/// Whether an instruction after the `pop_exception` of an `enter` may only occur in its handler, which the jump bypasses.
 fn speaks_again(func: &Func, cfg: &Cfg, tree: &DomTree, handlers: &Handlers, enter: Inst, pop: Inst) -> bool {
     let (Some(token), Some(home)) = (func.result(enter), func.inst_block(pop)) else { return true };
     let handler_of = |enter: Inst| func.inst_blocks(enter).get(1).copied();
@@ -267,7 +268,7 @@ fn next_block(func: &Func, types: &Types, end: Inst, thrown: Type, names: &[Valu
     }
 }
 
-/// Whether an instruction on the way gives the exception, or another name of it.
+/// Whether an instruction on the path returns the exception, or another name of it.
 fn is_name(func: &Func, inst: Inst, blocks: &[Block], names: &[Value]) -> bool {
     match func.op(inst) {
         Op::TheException => true,
@@ -279,7 +280,7 @@ fn is_name(func: &Func, inst: Inst, blocks: &[Block], names: &[Value]) -> bool {
     }
 }
 
-/// The operand of a φ on the way from the block in front.
+/// The operand of a φ for the predecessor on the path.
 fn arriving(func: &Func, phi: Inst, blocks: &[Block]) -> Option<Value> {
     let at = blocks.iter().position(|&block| func.inst_block(phi) == Some(block))?;
     let before = *blocks.get(at.checked_sub(1)?)?;
@@ -320,7 +321,7 @@ fn is_plain(func: &Func, cx: &PassCx<'_>, head: &Head, site: &Site) -> bool {
     })
 }
 
-/// Whether the region of an `enter` stands in that of another one.
+/// Whether the region of an `enter` is inside another's.
 fn is_inside(handlers: &Handlers, enter: Inst, region: Inst) -> bool {
     let mut at = handlers.outer(enter);
     while let Some(outer) = at.filter(|&outer| outer != region) {
@@ -329,7 +330,7 @@ fn is_inside(handlers: &Handlers, enter: Inst, region: Inst) -> bool {
     at == Some(region)
 }
 
-/// Whether each φᶜ is a variable on all ways to the throw: I1 and I2.
+/// Whether each φᶜ is a variable on all paths to the throw: I1 and I2.
 fn are_variables(
     func: &Func,
     tree: &DomTree,
@@ -358,7 +359,7 @@ fn rewrite(
 ) {
     let rest = split(func, heads, jumps);
     let mut copier = Copier { cx, stand_ins: Vec::new(), names: Vec::new() };
-    // The replacements for the values of heads, by the block in which they stand. Paths through one handler share values.
+    // The replacements for the values of heads, by block. Paths through one handler share values.
     let mut values: Vec<Value> = Vec::new();
     let mut copies: FxHashMap<Value, Vec<(Block, Value)>> = FxHashMap::default();
     for (site, at) in jumps {
@@ -384,13 +385,13 @@ fn rewrite(
         computed.add(value, defs);
     }
     computed.apply(func, cx, &cfg, &rpo);
-    // Only now is known what each ϒ stores.
+    // Only now are the values that each ϒ stores final.
     let mut stored = Repair::default();
     let mut values = Replacements::default();
     for &(phi, stand_in) in &copier.stand_ins {
         let nothing = func.constant(Const::Undef(func.ty(stand_in)));
         stored.add(stand_in, definitions(func, upsilons.get(&phi), nothing));
-        // A use that no definition reaches is on no path that is taken.
+        // A use that no definition reaches is never executed.
         values.set(stand_in, nothing);
     }
     stored.apply(func, cx, &cfg, &rpo);
@@ -403,7 +404,7 @@ fn rewrite(
     values.apply(func, cx);
 }
 
-/// Ends the last block of each head behind its `pop_exception`. Gives the blocks of what follows.
+/// Splits the last block of each head after its `pop_exception`. Returns the blocks that follow.
 fn split(func: &mut Func, heads: &[Option<Head>], jumps: &[(Site, usize)]) -> Vec<Option<Block>> {
     let mut rest: Vec<Option<Block>> = vec![None; heads.len()];
     let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
@@ -449,14 +450,14 @@ type Made = Vec<(Value, Value)>;
 
 struct Copier<'a> {
     cx: &'a Context,
-    /// By copy of a φᶜ: what stands for its value, until that is known.
+    /// By copy of a φᶜ: a placeholder for its value.
     stand_ins: Vec<(Inst, Value)>,
-    /// Copies that only give a value another name, which is the one that repairs deal with.
+    /// Copies that only rename a value, for the repair.
     names: Vec<Inst>,
 }
 
 impl Copier<'_> {
-    /// Puts what the head computes in place of a throw, and a jump behind it. Gives what stands for the head's values.
+    /// Replaces a throw by the head's computations and a jump. Returns the replacements of the head's values.
     fn jump(&mut self, func: &mut Func, head: &Head, site: &Site, block: Block, to: Block) -> Made {
         let place = func.place(site.throw);
         let end = func.next_inst(site.throw);

@@ -12,15 +12,16 @@
 //! |---|---|
 //! | nothing in it has an effect, throws or may not end; safepoints do not count | it leaves no observable trace |
 //! | there is one edge out, and its block is reached by every iteration | the successor is known |
-//! | no other block leads into it, not even one that is never reached | that would lead nowhere |
+//! | no other block leads into it, not even an unreachable one | its edge would lose its target |
 //! | none of its values is used after it | `indvars` has replaced such uses where it can |
 //! | it ends | the code after an endless loop is not executed |
 //!
 //! A loop ends if its number of iterations is known, or if its latch counts by one and tests for equality or for "less" ("greater" where it counts
-//! down): all values are passed at the latest when the counter has wrapped. "At most" never fails if the bound is the largest
+//! down): the counter has taken all values by the time it wraps. "At most" never fails if the bound is the largest
 //! integer, so then the bound must be another constant.
 //!
-//! Inner loops come first, but an outer one goes only when the pass runs again. Cost: each block of innermost loops. Breaks the graph.
+//! Inner loops come first, but an outer one is removed only when the pass runs again. Cost: each block of innermost loops.
+//! Breaks the graph.
 
 use crate::counted::{Counted, Relation, int_width, signed};
 use crate::facts::Fact;

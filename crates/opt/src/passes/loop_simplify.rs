@@ -1,4 +1,4 @@
-//! Gives every loop one way in and one way back.
+//! Ensures that every loop has one entering edge and one back edge.
 //!
 //! ```text
 //!  a   b                 a   b
@@ -58,7 +58,7 @@ fn all_one(blocks: &[Block]) -> bool {
 /// The blocks whose edges are being moved.
 #[derive(Default)]
 struct Moved {
-    /// By block: the number of the last move that it took part in.
+    /// By block: the number of its last move.
     last: SecondaryMap<Block, u32>,
     number: u32,
     /// How many blocks there are in this move.
@@ -81,7 +81,7 @@ impl Moved {
     }
 }
 
-/// Leads the edges from `preds` to `head` through a new block, which stands behind `after`.
+/// Redirects the edges from `preds` to `head` through a new block after `after`.
 fn gather(func: &mut Func, head: Block, preds: &[Block], after: Option<Block>, moved: &mut Moved) {
     let new = func.make_block();
     match after {
@@ -107,11 +107,11 @@ fn gather(func: &mut Func, head: Block, preds: &[Block], after: Option<Block>, m
     }
 }
 
-/// Lets a φ of the head get from `new` what it got from the blocks whose edges were moved.
+/// Replaces the φ edges of the moved blocks by one from `new`.
 fn divide(func: &mut Func, phi: Inst, new: Block, moved: &Moved) {
     let edges: Vec<(Block, Value)> = func.phi_edges(phi).filter(|&(b, _)| moved.has(b)).collect();
     let (Some(&(_, first)), Some(result)) = (edges.first(), func.result(phi)) else { return };
-    // A block from which no edge comes leaves the φ undefined, which a φ of the new block has to say as well.
+    // A φ without an edge from a block is undefined on it, so the φ of the new block lacks that edge as well.
     let same = edges.len() == moved.count && edges.iter().all(|&(_, v)| v == first);
     let value = if same {
         first

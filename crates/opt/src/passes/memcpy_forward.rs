@@ -1,4 +1,4 @@
-//! Reads what was copied where it came from, so that copies of memory through slots have no reader left.
+//! Redirects reads of copied memory to the source, so that copies of memory through slots lose their readers.
 //!
 //! ```text
 //! mem_copy(s, p, 24)                              mem_copy(s, p, 24)                `dse` drops it
@@ -44,7 +44,7 @@ use smallvec::SmallVec;
 pub(crate) const PASS: Pass =
     Pass::new("memcpy-forward", PassLevel::Low, run).needs(&[Fact::Cfg]).breaks(&[Fact::Uses]);
 
-/// The limit of facts about memory at one place; the oldest goes first.
+/// The limit of facts about memory at one place; the oldest is dropped first.
 const MAX_KNOWN: usize = 16;
 
 /// A copy does not become more stores than this.
@@ -108,7 +108,7 @@ fn is_memset(func: &Func, types: &Types, inst: Inst) -> Option<(Value, u8, u64, 
     known.then_some((at, byte as u8, u64::try_from(size).ok()?, foreign))
 }
 
-/// The kind of memory as which what has a root is accessed; `None` if there are several, or one of which more is said than that it is memory.
+/// By root: the kind of memory as which it is accessed; `None` if there are several, or for a kind with stronger guarantees.
 fn kinds(func: &Func, aliases: &Aliases, blocks: &[Block]) -> FxHashMap<Root, Option<Region>> {
     let mut found: FxHashMap<Root, Option<Region>> = FxHashMap::default();
     for inst in blocks.iter().flat_map(|&b| func.block_insts(b)) {
@@ -182,7 +182,7 @@ impl Forward<'_> {
         self.state.push(known);
     }
 
-    /// Forgets what an instruction may change.
+    /// Drops the facts that an instruction may change.
     fn pass(&mut self, func: &Func, inst: Inst) {
         let effects = effects(func, self.types, inst);
         if effects.writes.is_empty() && !effects.fence {
@@ -196,7 +196,7 @@ impl Forward<'_> {
         });
     }
 
-    /// The write that covers all bytes of a place, and how far behind its start the place begins.
+    /// The write that covers all bytes of a place, and the offset of the place in it.
     fn find(&self, at: &Location) -> Option<(Known, u64)> {
         let wide = |known: &Known| Location {
             regions: known.at.regions | Regions::POINTABLE | Regions::SLOT,
@@ -208,12 +208,12 @@ impl Forward<'_> {
         })
     }
 
-    /// The kind of memory as which one may access what has a root.
+    /// The kind of memory as which a root may be accessed.
     fn kind(&self, func: &Func, root: Root) -> Option<Region> {
         match (self.kinds.get(&root), root) {
             (Some(&kind), _) => kind,
             (None, Root::Slot(_)) if self.aliases.stays(root) => Some(Region::Slot),
-            // It is accessed as a slot by addresses of which that is not known here.
+            // Other addresses may access it as a slot.
             (None, _) if self.aliases.may_be_slot(func, root) => None,
             (None, _) => Some(Region::Raw),
         }
@@ -286,7 +286,7 @@ impl Forward<'_> {
                     _ => {}
                 }
             }
-            // A slot whose address stays here stays so: a fill is a call.
+            // A slot whose address stays here must not escape through a fill, which is a call.
             Some((What::Filled(byte, foreign), _)) if self.aliases.stays(to.address.root) => {
                 self.pass(func, inst);
                 self.push(Known { at: to, what: What::Filled(byte, foreign) });
@@ -334,7 +334,7 @@ impl Forward<'_> {
         at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[base, far], Type::PTR)
     }
 
-    /// The stores that do what a copy of stored bytes does.
+    /// The stores that replace a copy of stored bytes.
     fn stores(&self, func: &Func, to: &Location, from: &Location) -> Option<Vec<(Access, Value)>> {
         let size = from.size?;
         let region = self.kind(func, to.address.root).filter(|_| self.aliases.stays(from.address.root))?;

@@ -28,7 +28,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     })
 }
 
-/// Whether there is something to contract, for all that a look at operations tells.
+/// Whether there is something to contract, judging by the operations alone.
 pub(crate) fn may_find(func: &Func) -> bool {
     let mut ops = func.blocks().flat_map(|b| func.block_insts(b)).map(|inst| func.op(inst));
     ops.any(|op| op == Op::Intrinsic(Intrinsic::AddFloatFast))

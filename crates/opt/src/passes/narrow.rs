@@ -1,4 +1,4 @@
-//! Asserts the type of a φ where its values come from, so that values of that type need no box.
+//! Asserts the type of a φ in its predecessors, so that values of that type need no box.
 //!
 //! ```text
 //! b: …  goto t         %1 :: Float64                b: …  goto t
@@ -10,7 +10,7 @@
 //! A call that `union-split` has split leaves such φ: the known methods return plain numbers, the remaining call
 //! for other methods an object, and the φ of both would box every number only for the assertion to unbox it.
 //!
-//! **Which.** The φ and its assertion stand in one block, with nothing observable between them, so that the assertion is
+//! **Which.** The φ and its assertion are in one block, with nothing observable between them, so that the assertion is
 //! made exactly when the block is entered. At least one value is of the type already. Other values are asserted at the end of
 //! their predecessor, which must have no other successor, and there are at most `MAX_TESTS` of them.
 //!
@@ -21,7 +21,7 @@
 //! The old φ keeps its other uses, and is removed by the next `dce` if it has none.
 //!
 //! Cost: a visit to each instruction, and the edges and the block of each φ that is asserted; nothing where there are no assertions.
-//! Needs nothing; breaks the uses. Not done: `isa` of a φ; assertions behind other blocks.
+//! Needs nothing; breaks the uses. Not done: `isa` of a φ; assertions in later blocks.
 
 use crate::asserted::{Tests, may_fail};
 use crate::facts::Fact;
@@ -35,7 +35,7 @@ use rustc_hash::FxHashMap;
 
 pub(crate) const PASS: Pass = Pass::new("narrow", PassLevel::High, run).breaks(&[Fact::Uses]);
 
-/// Assertions that one becomes. Each is a test and a way to an error.
+/// The most assertions that replace one. Each is a test and a path to an error.
 const MAX_TESTS: usize = 2;
 
 /// Instructions between a φ and its assertion: the block is searched for every φ.
@@ -48,7 +48,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         return Changed::No;
     }
     work.reverse();
-    // The replacement of an assertion may be the operand of another that is visited later: `values` holds its present form.
+    // The replacement of an assertion may be the operand of another that is visited later: `values` holds its current form.
     let mut values = Replacements::default();
     let mut narrowed: FxHashMap<(Inst, Type), Value> = FxHashMap::default();
     while let Some(assert) = work.pop() {
@@ -82,7 +82,7 @@ enum Found {
 /// How a φ is narrowed.
 struct Plan {
     phi: Inst,
-    /// The asserted type, which is that of the new φ as well.
+    /// The asserted type, which the new φ has as well.
     ty: Type,
     edges: Vec<(Block, Edge)>,
 }
@@ -107,7 +107,7 @@ fn find(
     let &[object, wanted] = func.args(assert) else { return None };
     let &Const::Type { of: ty, .. } = func.as_const(wanted)? else { return None };
     let phi = func.def_inst(values.resolve(object)).filter(|&def| func.op(def) == Op::Phi)?;
-    // The result may be asserted to be narrower than what is asserted. Such an assertion is not moved.
+    // The row may assert a narrower type than the assertion's. Such an assertion is not moved.
     if func.result(assert).is_none_or(|v| func.ty(v) != ty) || ty == Type::BOTTOM {
         return None;
     }
@@ -140,7 +140,7 @@ fn find(
     fits.then_some(Found::Phi(Plan { phi, ty, edges }))
 }
 
-/// Whether the assertion comes behind the φ in its block with nothing between that must not happen if it fails.
+/// Whether the assertion follows the φ in its block, with nothing between them that must not happen if it fails.
 fn follows(func: &Func, types: &Types, phi: Inst, assert: Inst) -> bool {
     let mut at = func.next_inst(phi);
     for _ in 0..MAX_BETWEEN {
@@ -159,7 +159,7 @@ fn follows(func: &Func, types: &Types, phi: Inst, assert: Inst) -> bool {
 }
 
 impl Plan {
-    /// Makes the new φ beside the old one. New assertions are left to be looked at.
+    /// Makes the new φ beside the old one. New assertions are added to the worklist.
     fn apply(&self, func: &mut Func, assert: Inst, work: &mut Vec<Inst>) -> Value {
         let wanted = func.args(assert)[1];
         let new = func.make_inst(Op::Phi, &[], &[], &[self.ty]);

@@ -1,4 +1,4 @@
-//! Polls less often: loops that end soon need no safepoint, and loops that count look at theirs once for many iterations.
+//! Polls less often: loops that end soon need no safepoint, and counted loops poll once for many iterations.
 //!
 //! ```text
 //! p: goto h                               p: goto o
@@ -13,12 +13,12 @@
 //! a thread stop soon after a request.
 //!
 //! **The bound.** Between two polls a loop executes at most about [`MAX_WORK`] instructions of low IR, some microseconds, where a call
-//! counts as [`CALL`] and has its own polls if it loops or recurs. Loops in sequence add up, so the time between two polls of a
-//! function is at most that of its text, each loop in it taken at its bound. C functions have no bound.
+//! counts as [`CALL`] and has its own polls if it loops or recurs. Loops in sequence add up, so the time between two polls
+//! of a function is at most the time of its text, with each loop at its bound. C functions have no bound.
 //!
 //! | loop | polls |
 //! |---|---|
-//! | at most so many iterations, known, that all work is within the bound | none |
+//! | few enough iterations, known, that all work is within the bound | none |
 //! | innermost, calls nothing, its latch tests the next value of a counter in 64 bits that goes up, or may | once for K iterations, in `s` |
 //! | each iteration calls this function itself, which polls where it starts | none |
 //! | any other | unchanged |
@@ -30,8 +30,8 @@
 //! before the loop: if it goes down, or so far up that K steps might leave the range, `lim` is the least number, and every iteration goes through `s`, too.
 //!
 //! Inner loops come first, so the work of a loop without polls counts as part of the loop around it. Remainder loops of a split (`irce`,
-//! `unroll`) are recognised by their two edges in, other than those of a loop around them whose head leads into them, and left alone: they have few
-//! iterations.
+//! `unroll`) are recognised by their two entering edges, not counting edges from the head of the loop around them, and left
+//! alone: they have few iterations.
 //!
 //! Cost: each loop's blocks, of at most [`MAX_BLOCKS`]. Breaks the graph. Not done: counters that go down; moving the poll of an
 //! inner loop of few but unknown iterations into the outer one.
@@ -59,16 +59,16 @@ pub(crate) const PASS: Pass = Pass::new("polls", PassLevel::Low, run)
 const MAX_WORK: u64 = 16_384;
 /// The weight of a call.
 const CALL: u64 = 256;
-/// Larger loops are not looked at: of loops in loops each block would be counted once for each.
+/// Larger loops are not examined: in nested loops each block would be counted once per level.
 const MAX_BLOCKS: usize = 64;
-/// With fewer iterations for a poll nothing is saved.
+/// With fewer iterations per poll nothing is saved.
 const MIN_ITERATIONS: u64 = 16;
-/// Steps that are not known are at most this: as many of them as there are iterations for a poll make a number of 64 bits.
+/// Steps that are not known are at most this: multiplied by the iterations per poll they fit in 64 bits.
 const MAX_STEP: u64 = 1 << 40;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let (cfg, tree, loops) = (cx.facts.cfg(), cx.facts.domtree(), cx.facts.loops());
-    // A cycle that is no loop has any number of iterations.
+    // A cycle that is not a loop has any number of iterations.
     if loops.is_empty() || !loops.irreducible_edges().is_empty() {
         return Changed::No;
     }
@@ -114,7 +114,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Whether no iteration goes by without a call of the function itself, and so without the poll at its start.
+/// Whether each iteration calls the function itself, and so executes the poll at its start.
 fn recurs_each_iteration(func: &Func, cfg: &Cfg, tree: &DomTree, loops: &Loops, l: Loop) -> bool {
     let polls = |block: Block| func.block_insts(block).any(|i| func.op(i) == Op::Safepoint);
     let recurs = |block: Block| {
@@ -171,7 +171,7 @@ impl Iteration {
     }
 }
 
-/// The loop as one that counts, if its polls can be made rare.
+/// The loop as a counted one, if its polls can be made rare.
 fn strippable(
     func: &Func,
     cfg: &Cfg,
@@ -194,8 +194,8 @@ fn strippable(
     (simple && entered_once && counts && defined()).then_some(counted)
 }
 
-/// `first` plus the lesser of the distance and of what is left to `end`, made at the end of a block. The test of the loop holds for `first`, so the
-/// iterations that are left are the difference, as an unsigned integer.
+/// `first` plus the lesser of the distance and the rest up to `end`, computed at the end of a block. The test of the loop
+/// holds for `first`, so the remaining iterations are the difference, as an unsigned integer.
 fn nearer_end(func: &mut Func, block: Block, [first, distance, end]: [Value; 3]) -> Value {
     let left = ins(func, block, Intrinsic::SubInt, &[end, first], Type::I64);
     let few = ins(func, block, Intrinsic::UltInt, &[left, distance], Type::I8);
@@ -208,7 +208,7 @@ fn limit_in_range(func: &mut Func, block: Block, [first, distance, end, beyond]:
     let far = ins(func, block, Intrinsic::AddInt, &[first, distance], Type::I64);
     let in_range = ins(func, block, Intrinsic::SltInt, &[first, far], Type::I8);
     let before_end = ins(func, block, Intrinsic::SltInt, &[far, end], Type::I8);
-    // Two choices are two conditional moves; one of both conditions would first make each a number.
+    // Two choices are two conditional moves; one on both conditions would first materialise each as a number.
     let nearer = choose(func, block, [before_end, far, end]);
     choose(func, block, [in_range, nearer, beyond])
 }
@@ -228,7 +228,8 @@ fn strip(
 ) {
     let Counted { shape, test } = *counted;
     let end = end_of(func, types, counted);
-    // How far so many iterations get. Where that is beyond all numbers, the least number is the limit: the counter may wrap, and be below `end` for ages.
+    // The counter after these iterations. If that is out of range, the least number is the limit: the counter may wrap, and
+    // stay below `end` for long.
     let beyond = func.bits(types, Type::I64, i64::MIN as u64 as u128);
     let distance = match splittable_step(func, counted) {
         Some(step) => func.bits(types, Type::I64, (i128::from(iterations) * step) as u128),
@@ -278,7 +279,7 @@ fn strip(
         limit_in_range(func, outer, [first, distance, end, beyond])
     };
 
-    // The loop's own test, behind the new one.
+    // The loop's own test, after the new one.
     let goes_on = ins(func, shape.latch, Intrinsic::SltInt, &[test.counter.next, limit], Type::I8);
     let branch = func.make_inst(Op::Branch, &[goes_on], &[shape.header, after], &[]);
     func.set_place(branch, func.place(test.branch));

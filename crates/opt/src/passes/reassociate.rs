@@ -1,7 +1,7 @@
-//! Computes sums, products and bit operations in an order in which constants meet and what is the same in every iteration is put together first.
+//! Computes sums, products and bit operations in an order in which constants meet and invariant operands are combined first.
 //!
 //! ```text
-//! %2 = add_int(%1, a)                              %2 = add_int(a, b)            licm moves it in front of the loop
+//! %2 = add_int(%1, a)                              %2 = add_int(a, b)            licm moves it before the loop
 //! %3 = add_int(%2, b)        %1 varies      ==>    %4 = add_int(%2, %1)
 //!
 //! %2 = add_int(x, 3)
@@ -18,15 +18,17 @@
 //! | products | `mul_int`; `mul_float_fast` | none |
 //! | bits | `and_int`, `or_int`, `xor_int` | the second `x`; of `xor_int` both |
 //!
-//! All of them may be computed in any order, integers because they are taken modulo 2ⁿ and floats because `_fast` says so; strict floats have no
-//! family. A leaf has a *level*: the depth of the innermost loop around the chain in which it is made; the value that the chain itself carries from
-//! iteration to iteration is above the others of that loop, so that an iteration waits for one operation only. Leaves are joined from the lowest level on.
-//! Constants become one, which comes last in 64-bit sums and products, where an access absorbs it, and elsewhere first among the invariant leaves.
+//! All of them may be computed in any order, integers because they are taken modulo 2ⁿ and floats because `_fast` permits
+//! it; strict floats have no family. A leaf has a *level*: the depth of the innermost loop around the chain in which it is
+//! made; the value that the chain itself carries from iteration to iteration is above the others of that loop, so that an
+//! iteration waits for one operation only. Leaves are joined from the lowest level on. Constants become one, which comes
+//! last in 64-bit sums and products, where an access absorbs it, and elsewhere first among the invariant leaves.
 //!
-//! A signed remainder by a power of two that is only compared with 0 becomes a bit operation: `rem(x, 2) == 0` asks for the lowest bit.
+//! A signed remainder by a power of two that is only compared with 0 becomes a bit operation: `rem(x, 2) == 0` tests the
+//! lowest bit.
 //!
 //! A chain is rebuilt only if constants or leaves cancel or the sum of the levels of its operations falls, so ordered chains are unchanged.
-//! It has no more operations than before and stands in the place of its last one, so nothing is computed speculatively.
+//! It has no more operations than before and replaces its last one, so nothing is computed speculatively.
 //!
 //! Cost: one sweep for the uses, then each operation is in one chain, of at most [`MAX_LEAVES`] leaves. Breaks the uses. Not done: common factors; addresses,
 //! which `strength-reduce` takes apart; equal partial sums of two chains.
@@ -113,12 +115,13 @@ impl Users {
         Users(all)
     }
 
-    /// From now on the value is no inner result.
+    /// From now on the value is not an inner result.
     fn keep(&mut self, value: Value) {
         self.0[value].several = true;
     }
 
-    /// The bits below 2ᵏ, of a signed remainder by 2ᵏ whose only use asks whether it is 0: these bits say so for either sign.
+    /// The mask of the bits below 2ᵏ, for a signed remainder by 2ᵏ that is only compared with 0: these bits decide that for
+    /// either sign.
     fn mask_of_remainder(&self, func: &Func, inst: Inst) -> Option<u128> {
         let (Op::Intrinsic(Intrinsic::SremInt), &[_, by]) = (func.op(inst), func.args(inst)) else {
             return None;
@@ -318,7 +321,7 @@ impl Chain {
         (fewer || order.cost() < self.cost).then_some(order)
     }
 
-    /// Takes out leaves that make each other superfluous.
+    /// Removes leaves that cancel each other.
     fn cancel(&self, leaves: &mut SmallVec<[Leaf; 8]>) {
         let (both, opposite) = match self.family.join {
             Intrinsic::AddInt => (true, true),
@@ -341,14 +344,15 @@ impl Chain {
         }
     }
 
-    /// Makes the chain in front of its last operation, which becomes the last of the new one; gives what takes its place if none is left.
+    /// Emits the chain before its last operation, which becomes the last of the new one; returns its replacement if no
+    /// operation is left.
     fn emit(&self, func: &mut Func, cx: &PassCx<'_>, order: &Order, root: Inst) -> Option<Value> {
         let ty = func.ty(func.result(root)?);
         let mut parts: SmallVec<[(Value, bool); 8]> =
             order.rest.iter().map(|leaf| (leaf.value, leaf.minus)).collect();
         if let Some((at, constant)) = order.constant {
             parts.insert(at, (func.bits(cx.types(), ty, constant.bits()), false));
-            // A constant is the second operand where that is the same.
+            // A constant is the second operand if the operands commute.
             if at == 0 && parts.get(1).is_some_and(|&(_, minus)| !minus) {
                 parts.swap(0, 1);
             }
@@ -391,7 +395,7 @@ impl Chain {
 /// Leaves in the order in which they are joined.
 struct Order {
     rest: SmallVec<[Leaf; 8]>,
-    /// The constant, and how many leaves stand in front of it.
+    /// The constant, and the number of leaves before it.
     constant: Option<(usize, Scalar)>,
 }
 
@@ -401,7 +405,7 @@ impl Order {
         let all_minus = !self.rest.is_empty() && self.rest.iter().all(|leaf| leaf.minus);
         let last = self.rest.last().map_or(0, |leaf| leaf.level);
         let joins: u32 = self.rest.iter().skip(1).map(|leaf| leaf.level).sum();
-        // The constant joins what stands in front of it, or what comes next.
+        // The constant joins the leaf before it, or the next one.
         let with = self.constant.map_or(0, |(at, _)| match at.checked_sub(1) {
             Some(before) => self.rest.get(before).map_or(0, |leaf| leaf.level),
             None => self.rest.first().map_or(0, |leaf| leaf.level),
@@ -423,7 +427,7 @@ fn level_of(func: &Func, loops: &Loops, block: Block, value: Value) -> u32 {
     0
 }
 
-/// Whether a value is what the last operation of a chain gave in the iteration before.
+/// Whether a value is the result of a chain's last operation in the iteration before.
 fn carried_by(func: &Func, loops: &Loops, block: Block, root: Inst, value: Value) -> bool {
     let Some((l, def)) = loops.loop_of(block).zip(func.def_inst(value)) else { return false };
     func.op(def) == Op::Phi

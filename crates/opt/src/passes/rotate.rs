@@ -1,4 +1,4 @@
-//! Tests a loop's condition where an iteration ends instead of where it begins.
+//! Tests a loop's condition at the end of an iteration instead of at its beginning.
 //!
 //! ```text
 //!     p                          p: h' ──────┐          h' is a copy of h, for the first iteration
@@ -16,17 +16,17 @@
 //! passes may move them there.
 //!
 //! A loop is rotated if it has a preheader, its head is one of its exits and no block that leads back is (then it has
-//! been rotated, or ends in a test anyway; nor the block in front of it, if the exit of the head only throws). If the head does not test a
-//! counter, its exit must not throw, and no test of a counter may stand in front of the latch: passes compute with counters, so the
-//! test of a counter ends the iteration, as in a search that leaves in the middle. The head has at most [`MAX_COPIED`] instructions, none of
-//! them with a fixed place (a region of `gc_preserve_begin` ends once), and at most
-//! [`MAX_HEIGHT`] levels of loops are inside. Values
-//! of the head have two definitions afterwards; `ssa_repair` gives every use the one that reaches it. A `safepoint` of the head is not
-//! copied; it moves to the new head, through which every further iteration passes: between a body and its test it would keep
-//! Cranelift from combining values of the body with their uses in the test.
+//! been rotated, or ends in a test anyway; nor the block before it, if the exit of the head only throws). If the head does
+//! not test a counter, its exit must not throw, and no test of a counter may precede the latch: passes compute
+//! with counters, so the test of a counter ends the iteration, as in a search that leaves in the middle. The head has at
+//! most [`MAX_COPIED`] instructions, none of them with a fixed place (a region of `gc_preserve_begin` ends once), and at
+//! most [`MAX_HEIGHT`] levels of loops are inside. Values of the head have two definitions afterwards; `ssa_repair` rewrites
+//! every use to the one that reaches it. A `safepoint` of the head is not copied; it moves to the new head, through which
+//! every further iteration passes: between a body and its test it would keep Cranelift from combining values of the body
+//! with their uses in the test.
 //!
 //! Before that, loads that an iteration makes for the next one move to the iteration that uses them (`rotate/carried_loads.rs`). The latch of such a
-//! loop usually keeps only the step of a counter; then the loop is unchanged, and `indvars` puts the step in front of the test.
+//! loop usually keeps only the step of a counter; then the loop is unchanged, and `indvars` puts the step before the test.
 //!
 //! All loops are rotated with one analysis of the graph. That is possible because nothing is copied twice: a block that ends in
 //! a jump to a head is not a head that is rotated itself.
@@ -60,11 +60,11 @@ pub(crate) const PASS: Pass = Pass::new("rotate", PassLevel::Low, run)
 /// more than the jump that would be saved.
 const MAX_COPIED: usize = 16;
 
-/// A latch with more instructions does not join the test in front of it.
+/// A latch with more instructions does not join the test before it.
 const MAX_STEPS: usize = 8;
 
-/// A loop with more levels of loops inside stays: what its head computes is used all over the body, and every block between has to be
-/// looked at for every such value. The jump that would be saved is nothing beside the iterations inside.
+/// A loop with more levels of loops inside stays: the values of its head are used all over the body, and every block between
+/// has to be visited for every such value. The saved jump is negligible compared with the inner iterations.
 const MAX_HEIGHT: u32 = 8;
 
 /// A loop that can be rotated.
@@ -125,10 +125,11 @@ fn candidate(func: &Func, types: &Types, cfg: &Cfg, loops: &Loops, l: Loop) -> O
         _ => return None,
     };
     let leaves = |block: Block| cfg.succs(block).iter().any(|&s| !loops.contains(l, s));
-    // A check whose failure throws is better left where it is: the test that ends the loop stands in front of the latch already.
+    // A check whose failure throws is better left where it is: the test that ends the loop precedes the latch already.
     let throws = func.terminator(exit).is_some_and(|t| func.op(t) == Op::Unreachable);
     let leaves_before = |latch: Block| cfg.single_pred(latch).filter(|&before| leaves(before));
-    // A check that is not of a counter is better left where it is if it throws, or if the test that ends the loop stands in front of the latch already.
+    // A check that is not of a counter is better left where it is if it throws, or if the test that ends the loop precedes
+    // the latch already.
     let ends_counting = |latch: Block| {
         let test = leaves_before(latch).and_then(|before| func.terminator(before));
         only_steps(func, types, latch) && test.is_some_and(|test| counts(func, cfg, loops, l, test))
@@ -218,8 +219,8 @@ fn rotate(func: &mut Func, cfg: &Cfg, rotation: &Rotation, repair: &mut Repair) 
     starts
 }
 
-/// Copies what the head computes to before `jump`, the end of the preheader. Also gives the copies that stand for what φ of
-/// the head are in the first iteration: these values may be variables of the repair themselves, and it mends operands only.
+/// Copies the head's computations to before `jump`, the end of the preheader. Also returns copies of the initial values of
+/// the head's φ: these values may be variables of the repair themselves, and it only rewrites operands.
 fn copy_head(
     func: &mut Func,
     preheader: Block,
@@ -256,7 +257,7 @@ fn copy_head(
     (copies, starts)
 }
 
-/// Gives the φ of a block an edge from `new` beside that from `old`, with the copy of its value.
+/// Adds an edge from `new` to the φ of a block, with the copy of the value from `old`.
 fn add_edges(func: &mut Func, block: Block, old: Block, new: Block, copied: impl Fn(Value) -> Value) {
     for phi in head_phis(func, block).collect::<Vec<_>>() {
         let value = func.phi_edges(phi).find(|&(pred, _)| pred == old).map(|(_, v)| v);
@@ -266,7 +267,7 @@ fn add_edges(func: &mut Func, block: Block, old: Block, new: Block, copied: impl
     }
 }
 
-/// Looks through the copies that `copy_head` made, and through the φ of heads that are now reached from one block alone.
+/// Resolves the copies that `copy_head` made, and through the φ of heads that are now reached from one block alone.
 fn drop_passed_on(func: &mut Func, cx: &Context, cfg: &Cfg, heads: &[Block], starts: &[Inst]) {
     let mut values = Replacements::default();
     let single = heads.iter().filter(|&&head| cfg.single_pred(head).is_some());

@@ -13,7 +13,7 @@
 //! propagation with conditional branches", 1991). A value only moves down, at most twice, so this ends.
 //!
 //! A constant may be of any kind that can be interned, types and tuples too: φ, copies and choices pass it on; pure intrinsics of
-//! bits are computed by the reference semantics. An edge that a φ lacks brings nothing: the value is then not used.
+//! bits are computed by the reference semantics. A missing φ edge has no value: the φ is then not used.
 //!
 //! Uses of constant values become the constants; `simplify-cfg` folds the branches, and `dce` drops unused instructions.
 //!
@@ -45,7 +45,7 @@ enum State {
     Varies,
 }
 
-/// Whether some φ gets the same constant over all of its edges.
+/// Whether all operands of some φ are the same constant.
 pub(crate) fn may_find(func: &Func) -> bool {
     let settled = |inst: Inst| match *func.args(inst) {
         [first, ..] => func.as_const(first).is_some() && func.args(inst).iter().all(|&v| v == first),
@@ -77,9 +77,9 @@ struct Solver<'a> {
     entered: EntitySet<Block>,
     /// By terminator: which of its targets are entered from there, as bits.
     edges: SecondaryMap<Inst, u8>,
-    /// Blocks that got a new way in.
+    /// Blocks with a new incoming edge.
     blocks: Vec<Block>,
-    /// Instructions an operand of which changed.
+    /// Instructions with a changed operand.
     insts: Vec<Inst>,
 }
 
@@ -141,7 +141,7 @@ impl Solver<'_> {
             (old, new) if old == new => return,
             _ => State::Varies,
         };
-        // A result may be asserted to be narrower than the constant: then nothing ever comes here.
+        // A result may be asserted to be narrower than the constant: then this code is never reached.
         let fits = |c: Value| self.types.is_subtype(func.ty(c), func.ty(value));
         let new = match new {
             State::Const(c) if !fits(c) => State::Varies,

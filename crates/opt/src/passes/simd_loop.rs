@@ -1,4 +1,4 @@
-//! Lets the sums of loops that are marked `@simd` be taken in another order.
+//! Permits reordering of reductions in loops that are marked `@simd`.
 //!
 //! ```text
 //! h: %s = φ (p => 0.0, l => %t)                   h: %s = φ (p => 0.0, l => %t)
@@ -12,7 +12,7 @@
 //! the other values of an iteration are unchanged (Julia's `LowerSIMDLoop`). A chain with the constant zero stays: fast, `x * 0.0` is zero for a NaN
 //! too and `x + 0.0` is `x` for -0.0, which is more than another order. `vectorize` and `reassociate` use the permission.
 //!
-//! The mark stands in a block of its loop, the innermost one there. The note `julia.ivdep`, which promises
+//! The mark is in a block of its loop, the innermost one there. The note `julia.ivdep`, which promises
 //! that iterations do not depend on each other through memory, is not needed: `vectorize` tests for that.
 //!
 //! Cost: one visit to each instruction; the φ of marked loops and their chains, each of at most [`MAX_CHAIN`] operations.
@@ -77,7 +77,7 @@ fn marked(func: &Func, types: &Types, loops: &Loops) -> Vec<Loop> {
     marked.filter(|&l| seen.insert(l)).collect()
 }
 
-/// The operations from the end of an iteration back to the φ, and what they are to become.
+/// The operations from the end of an iteration back to the φ, and their replacements.
 fn chain(
     func: &Func,
     types: &Types,
@@ -109,7 +109,7 @@ fn chain(
         let leads = |v: Value| {
             v == start || func.def_inst(v).is_some_and(|i| inside(i) && func.op(i) == func.op(inst))
         };
-        // The side that leads back to the φ; if both may, the first, and if that is wrong there is no chain.
+        // The operand that depends on the φ; if both may, the first, and if that is wrong there is no chain.
         (at, by) = (if a == start || (leads(a) && b != start) { a } else { b }, inst);
         if !leads(at) {
             return None;

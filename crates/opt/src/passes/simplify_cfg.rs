@@ -38,13 +38,13 @@ pub(crate) const PASS: Pass =
     Pass::new("simplify-cfg", PassLevel::Both, run).needs(&[Fact::Cfg]).breaks(&[Fact::Cfg, Fact::Uses]);
 
 /// One iteration does nearly all: a phase rarely enables an earlier one. Chains of empty blocks that end in φ need an
-/// iteration for each block with φ on the way; longer chains are rare.
+/// iteration for each block with φ on the path; longer chains are rare.
 const MAX_ITERATIONS: usize = 4;
 
 /// Forwarding through an empty block with n predecessors adds n - 1 edges to every φ of its target. A block that would add
 /// more edges stays, so that functions cannot grow quadratically.
 const MAX_NEW_EDGES: usize = 16;
-/// How many conjunctions, one inside the other, are looked through for a truth value.
+/// The most nested conjunctions that are examined for a truth value.
 const MAX_PARTS: u32 = 4;
 
 /// The graph at the start of a phase. Borrowed from the pass manager until the first change.
@@ -132,7 +132,7 @@ fn simplify_branches(func: &mut Func, cx: &mut PassCx<'_>) {
     }
 }
 
-/// `c` if the value is `not_int(c)` of a `Bool`, or in low IR `xor_int(c, 1)` of what is 0 or 1.
+/// `c` if the value is `not_int(c)` of a `Bool`, or in low IR `xor_int(c, 1)` of a value that is 0 or 1.
 fn negated(func: &Func, cond: Value) -> Option<Value> {
     let inst = func.def_inst(cond)?;
     let of = match (func.op(inst), func.args(inst)) {
@@ -240,7 +240,7 @@ fn has_phi(func: &Func, block: Block) -> bool {
     head_phis(func, block).next().is_some()
 }
 
-/// Redirects every edge to an empty block, except those of `enter`, to the end of the chain of empty blocks that starts
+/// Redirects every edge to an empty block, except edges of `enter`, to the end of the chain of empty blocks that starts
 /// there. Chains end before blocks with φ.
 fn forward_plain(func: &mut Func, graph: &Graph<'_>, heads: &SecondaryMap<Block, bool>, cx: &mut PassCx<'_>) {
     let rpo = &graph.rpo;

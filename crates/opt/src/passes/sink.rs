@@ -1,4 +1,4 @@
-//! Moves what only an error path needs into the error path.
+//! Moves computations that only an error path needs into the error path.
 //!
 //! ```text
 //! 1: %1 = load(p)                      1: goto 2 if c, else 3
@@ -8,7 +8,7 @@
 //! 3: …                                 3: …
 //! ```
 //!
-//! Instructions in front of a branch are executed each time, and the parts of a message or of the arguments of a throw are rarely
+//! Instructions before a branch are executed each time, and the parts of a message or of the arguments of a throw are rarely
 //! needed. An instruction moves down if one successor of its block throws or is *cold*, has no other predecessor,
 //! and dominates all uses. Loads move if nothing after them in the block may write their memory. Instructions are visited from the end of
 //! the block, so that their operands follow.
@@ -39,7 +39,7 @@ pub(crate) const PASS: Pass = Pass::new("sink", PassLevel::Low, run)
     .needs(&[Fact::Cfg, Fact::DomTree, Fact::Uses])
     .breaks(&[Fact::Uses]);
 
-/// Instructions that are looked at in front of a branch: what an error path needs is made shortly before.
+/// Instructions that are examined before a branch: an error path's values are usually computed shortly before it.
 const MAX_INSTS: usize = 32;
 
 /// Whether there is an error path or an object, and a branch.
@@ -99,13 +99,13 @@ fn sink(func: &mut Func, cx: &mut PassCx<'_>, aliases: &Aliases, block: Block, t
     true
 }
 
-/// Whether an instruction may move over those behind it.
+/// Whether an instruction may move past later ones.
 fn is_free(func: &Func, cx: &PassCx<'_>, aliases: &Aliases, inst: Inst, passed: &[Inst]) -> bool {
     let does = effects(func, cx.types(), inst);
     if !does.is_removable() || does.pinned || does.fence || does.may_safepoint || func.op(inst) == Op::Copy {
         return false;
     }
-    // An object on the stack may take the place of one that is read for the last time, also if that never changes.
+    // An object on the stack may reuse the memory of one that is read for the last time, even if that one never changes.
     let is_read = !does.reads.is_empty() || matches!(func.op(inst), Op::Load(_) | Op::TypeOf);
     if is_read && passed.iter().any(|&other| matches!(func.op(other), Op::AllocStack(_))) {
         return false;
@@ -120,7 +120,7 @@ fn is_free(func: &Func, cx: &PassCx<'_>, aliases: &Aliases, inst: Inst, passed: 
     })
 }
 
-/// Whether something uses the results, and all of it stands in the target or behind it.
+/// Whether the results have uses, all of them in the target or dominated by it.
 fn only_in(func: &Func, cx: &PassCx<'_>, target: Block, moved: &[Inst], inst: Inst) -> bool {
     let uses = cx.facts.uses();
     let behind = |one: &Use| moved.contains(&one.inst) || is_behind(func, cx, target, *one);
@@ -128,11 +128,11 @@ fn only_in(func: &Func, cx: &PassCx<'_>, target: Block, moved: &[Inst], inst: In
     results.iter().any(|&v| !uses.is_unused(v)) && results.iter().all(|&v| uses.of(v).iter().all(behind))
 }
 
-/// Whether a use stands in the target or behind it.
+/// Whether a use is in the target or dominated by it.
 fn is_behind(func: &Func, cx: &PassCx<'_>, target: Block, one: Use) -> bool {
     let tree = cx.facts.domtree();
     match func.op(one.inst) {
-        // A φ uses what comes over an edge where the edge begins.
+        // A φ uses its operands at the ends of the predecessors.
         Op::Phi => {
             func.inst_blocks(one.inst).get(one.index as usize).is_some_and(|&b| tree.dominates(target, b))
         }
@@ -140,7 +140,7 @@ fn is_behind(func: &Func, cx: &PassCx<'_>, target: Block, one: Use) -> bool {
     }
 }
 
-/// Moves the objects that only one of the ways needs. False if there was no fuel left.
+/// Moves the objects that only one of the successors needs. False if there was no fuel left.
 fn objects(func: &mut Func, cx: &mut PassCx<'_>, block: Block, targets: [Block; 2]) -> bool {
     let mut end: Vec<Inst> = Vec::new();
     let mut at = func.terminator(block).and_then(|end| func.prev_inst(end));
@@ -154,7 +154,7 @@ fn objects(func: &mut Func, cx: &mut PassCx<'_>, block: Block, targets: [Block; 
     }
     let is_object = |inst: &Inst| matches!(func.op(*inst), Op::Alloc(_) | Op::AllocStack(_));
     let made: Vec<Inst> = end.iter().copied().filter(is_object).collect();
-    // From the last one: what an object was stored into goes first.
+    // From the last one: an object that holds another moves first.
     for object in made {
         let found =
             targets.into_iter().find_map(|target| Some((target, filling(func, cx, block, target, object)?)));
@@ -162,7 +162,7 @@ fn objects(func: &mut Func, cx: &mut PassCx<'_>, block: Block, targets: [Block; 
         if !cx.spend("objects moved to where they are needed") {
             return false;
         }
-        // From behind, each to the top.
+        // In reverse order, each to the top.
         let group = end.iter().filter(|&inst| *inst == object || stores.contains(inst));
         for &inst in group {
             func.remove_inst(inst);
@@ -172,7 +172,7 @@ fn objects(func: &mut Func, cx: &mut PassCx<'_>, block: Block, targets: [Block; 
     true
 }
 
-/// The stores that fill an object which nothing but these and the target needs.
+/// The stores that fill an object, if only they and the target use it.
 fn filling(func: &Func, cx: &PassCx<'_>, block: Block, target: Block, object: Inst) -> Option<Vec<Inst>> {
     let value = func.result(object)?;
     if cx.facts.cfg().single_pred(target) != Some(block) {

@@ -1,4 +1,4 @@
-//! Does the same to neighbours at once, in the lanes of a vector.
+//! Combines equal operations on neighbours into vector operations.
 //!
 //! ```text
 //! %1 = load(p)      %5 = load(p + 8)              %1 = load(p)::v128
@@ -72,7 +72,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Two accesses or two sums, at the least.
+/// At least two accesses or two sums.
 fn may_have_seeds(func: &Func, block: Block) -> bool {
     let stores = func.block_insts(block).filter(|&i| matches!(func.op(i), Op::Store(_))).take(2).count();
     let loops = func.successors(block).contains(&block);
@@ -86,13 +86,13 @@ struct Seed {
     is_store: bool,
 }
 
-/// The lanes that a type is worth to be in.
+/// The lanes for a type, if vectors of it pay off.
 fn lanes_of(func: &Func, value: Value) -> Option<Lanes> {
     let lanes = Lanes::of(func.ty(value).as_low()?)?;
     matches!(lanes, Lanes::F64x2 | Lanes::F32x4 | Lanes::I64x2 | Lanes::I32x4).then_some(lanes)
 }
 
-/// Stores first: their vectors take most in.
+/// Stores first: their trees are the largest.
 fn seeds(func: &Func, cx: &PassCx<'_>, aliases: &Aliases, block: Block) -> Vec<Seed> {
     let mut stores = Vec::new();
     let mut phis = Vec::new();
@@ -116,7 +116,8 @@ fn seeds(func: &Func, cx: &PassCx<'_>, aliases: &Aliases, block: Block) -> Vec<S
     found
 }
 
-/// Where a load goes that a value is computed from: the same one of several for all that look alike, in whatever order.
+/// The place of a load that a value is computed from. Values of equal structure yield the same one of several loads, in any
+/// order.
 fn first_load(
     func: &Func,
     cx: &PassCx<'_>,
@@ -136,7 +137,7 @@ fn first_load(
     }
 }
 
-/// Runs of neighbours, as many as there are lanes.
+/// Runs of neighbours, one for each lane.
 fn neighbours(mut all: Vec<(Lanes, Place, Inst)>, is_store: bool) -> Vec<Seed> {
     all.sort_by_key(|&(lanes, place, inst)| (lanes, place.base(), place.disp.cast_signed(), inst));
     let mut seeds = Vec::new();

@@ -1,4 +1,4 @@
-//! Takes immutable objects apart: reads of their fields become the values that they were made of.
+//! Takes immutable objects apart: reads of their fields become the values that they were made from.
 //!
 //! ```text
 //! %1 = tuple(a, b)                          %3 = φ (#2 => %1, #4 => %2)      both of tuples
@@ -11,7 +11,7 @@
 //!
 //! Phases. 1 find the φ that can be taken apart (a worklist: start with all candidates, remove those that break the rule).
 //! 2 visit all `getfield` in reverse postorder and find their value; a field of a φ is made at its first use.
-//! 3 give the new φ their operands, which may need more fields of other φ. 4 one sweep of replacements.
+//! 3 add the operands of the new φ, which may need more fields of other φ. 4 one sweep of replacements.
 //!
 //! Small unions (`Union{Nothing, Tuple{…}}`) are unchanged: their member has to be known first. So is an object
 //! with a missing or ill-typed field, whose `getfield` or `%new` throws.
@@ -37,8 +37,8 @@ pub(crate) const PASS: Pass =
 /// A φ of an object with more fields stays: each field that is read would cost as many edges as the φ has.
 const MAX_FIELDS: usize = 32;
 
-/// How far a read looks through objects made of fields of objects made of fields. Each look is one instruction, and chains
-/// beyond this are not written by anyone.
+/// The depth to which a read looks through objects made of fields of other objects. Each level is one instruction, and
+/// longer chains do not occur in practice.
 const MAX_LOOKS: usize = 64;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -57,7 +57,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             }
             let value = split.value(func, cx.types(), found);
             let Some(result) = func.result(inst) else { continue };
-            // The read may be asserted to give a narrower type than was put in.
+            // The read may assert a narrower type than the stored value has.
             if give(func, cx.types(), inst, value) {
                 values.set(result, value);
                 func.remove_inst(inst);
@@ -87,7 +87,7 @@ enum Found {
     Value(Value),
     /// It is a field of this φ.
     Phi(Inst, usize),
-    /// It is an element of this tuple, which nothing is known about.
+    /// It is an element of this tuple, about which nothing is known.
     Element(Inst, Value, usize),
 }
 
@@ -171,7 +171,7 @@ impl Split {
             _ => {
                 let ty = types.field_type(object, index).unwrap_or(Type::ANY);
                 let phi = func.make_inst(Op::Phi, &[], &[], &[ty]);
-                // Beside the old φ, so that it stands among the φ of the block.
+                // Next to the old φ, so that it is among the φ of the block.
                 func.insert_before(phi, def);
                 self.new.push((def, index, phi));
                 phi
@@ -183,7 +183,7 @@ impl Split {
         value
     }
 
-    /// Gives the new φ their operands.
+    /// Adds the operands of the new φ.
     fn fill(&mut self, func: &mut Func, cx: &mut PassCx<'_>, values: &mut Replacements) {
         while let Some((old, index, new)) = self.new.pop() {
             let edges: Vec<_> = func.phi_edges(old).collect();
@@ -229,7 +229,7 @@ fn splats_plainly(func: &Func, types: &Types, inst: Inst, ty: Type) -> bool {
             .all(|(n, &elem)| types.field_type(ty, n).is_some_and(|field| types.is_subtype(elem, field)))
 }
 
-/// The φ of concrete immutables into which only objects flow that can be looked into.
+/// The φ of concrete immutables whose operands are all objects that can be taken apart.
 fn splittable_phis(func: &Func, cx: &PassCx<'_>) -> EntitySet<Inst> {
     let types = cx.types();
     let rpo = cx.facts.rpo();

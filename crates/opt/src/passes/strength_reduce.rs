@@ -84,13 +84,13 @@ struct Reduced<'a> {
     addresses: Addresses<'a>,
     /// Sums without their constant, and the addresses made for them.
     made: Vec<(Sum, Value)>,
-    /// Multiples of counters that stand at the head.
+    /// Multiples of counters that are computed at the head.
     scaled: Vec<(Value, i64, Value)>,
     new_counters: usize,
 }
 
 impl Reduced<'_> {
-    /// Gives an access the cheaper form of its address. False if there was no fuel left.
+    /// Rewrites the address of an access in its cheaper form. False if there was no fuel left.
     fn reduce(&mut self, func: &mut Func, cx: &mut PassCx<'_>, inst: Inst) -> bool {
         let (Some(access), Some(&address)) = (access_of(func, inst), func.args(inst).first()) else {
             return true;
@@ -195,7 +195,7 @@ impl Reduced<'_> {
     }
 }
 
-/// Whether fewer operations are left in the loop, not counting what addressing does.
+/// Whether fewer operations are left in the loop, not counting those that addressing modes perform.
 fn saves(sum: &Sum, func: &Func) -> bool {
     if sum.counter.is_some_and(|c| func.ty(c) == Type::PTR) {
         // An invariant part would need a register for each sum with it.

@@ -1,4 +1,4 @@
-//! Turns calls of a function of itself, where nothing but the return is left to do, into jumps to its start.
+//! Turns self-recursive tail calls into jumps to the function's start.
 //!
 //! ```text
 //! f(n, a):                          f(n, a):  goto h
@@ -18,15 +18,15 @@
 //! ```
 //!
 //! `s` and `p` exist only if some call needs them. An instruction between the call and the return
-//! that does not need the call's result must be one that `effects` allow to move in front of it. `lower` puts a safepoint at the head of the loop, as
-//! for every loop.
+//! that does not need the call's result must be one that `effects` allow to move before it. `lower` puts a safepoint at the
+//! head of the loop, as for every loop.
 //!
 //! A call in the range of a handler or of a `gc_preserve` is not a tail call, so functions with these are unchanged;
 //! so are those that collect arguments. A call with the hint `noinline` stays a call; the same hint of the function is about copies of its
 //! body, and a jump copies nothing. An infinite recursion still ends in `StackOverflowError` (`depth`).
 //!
-//! Phases. 1 find the calls (reads). 2 put a block that counts, and φ for the variant values, in front of the old entry. 3 turn calls into
-//! jumps. 4 make returns give `s + p·r`.
+//! Phases. 1 find the calls (reads). 2 put a block that counts, and φ for the variant values, before the old entry. 3 turn
+//! calls into jumps. 4 make returns yield `s + p·r`.
 //!
 //! Cost: linear; a block is scanned back to its last call. Breaks every fact. Not done: calls whose result is taken apart or
 //! put into an object first; accumulators over `and_int` and the like.
@@ -85,7 +85,7 @@ fn is_plain(func: &Func) -> bool {
     !func.blocks().flat_map(|b| func.block_insts(b)).any(|inst| keeps(func.op(inst)))
 }
 
-/// The type of the result, if it is one of integers and so is everything that is returned.
+/// The type of the result, if it is an integer type and every returned value has it.
 fn ring_type(func: &Func, types: &Types) -> Option<Type> {
     let &[ty] = func.sig.results.as_slice() else { return None };
     let (_, repr) = types.primitive(ty)?;
@@ -95,7 +95,7 @@ fn ring_type(func: &Func, types: &Types) -> Option<Type> {
     (is_integer && returns.all(fits)).then_some(ty)
 }
 
-/// One step from what a call gives to what is returned.
+/// One step from the result of a call to the returned value.
 #[derive(Clone, Copy)]
 enum Link {
     Plus(Value),
@@ -107,7 +107,7 @@ struct TailCall {
     call: Inst,
     /// The operations on the result, the last one first.
     chain: Vec<Link>,
-    /// The call and what uses its result, to be removed.
+    /// The call and the users of its result, to be removed.
     dead: Vec<Inst>,
 }
 
@@ -135,7 +135,7 @@ fn tail_call(func: &Func, cx: &PassCx<'_>, selves: &SelfCallees, block: Block) -
         return None;
     }
     let mut last = func.result(call)?;
-    // An asserted type of the row beyond the function's result is tested behind the call.
+    // An asserted type of the row beyond the function's result is tested after the call.
     let &[given] = func.sig.results.as_slice() else { return None };
     if !cx.types().is_subtype(given, func.ty(last)) {
         return None;
@@ -165,7 +165,7 @@ fn tail_call(func: &Func, cx: &PassCx<'_>, selves: &SelfCallees, block: Block) -
     (last == returned).then_some(found)
 }
 
-/// The value that a block returns: it ends in a return, or leads to a block that has φ and a return and nothing else.
+/// The value that a block returns: it ends in a return, or jumps to a block of only φ and a return.
 fn returned_by(func: &Func, block: Block) -> Option<Value> {
     let end = func.terminator(block)?;
     match (func.op(end), func.inst_blocks(end)) {
@@ -253,7 +253,7 @@ fn rewrite(func: &mut Func, cx: &Context, calls: &[TailCall], ring: Option<Type>
     finish_returns(func, &head);
 }
 
-/// Leads a block back to the head instead of letting it call.
+/// Replaces a block's tail call by a jump to the head.
 fn turn_into_jump(func: &mut Func, tail: &TailCall, head: &Head, to: Block, read: impl Fn(Value) -> Value) {
     let block = tail.block;
     let Some(end) = func.terminator(block) else { return };

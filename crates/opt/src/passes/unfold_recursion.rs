@@ -1,4 +1,4 @@
-//! Copies a recursive function into itself, some levels deep, so that a call is paid for once in so many levels.
+//! Copies a recursive function into itself, some levels deep, so that several levels cost one call.
 //!
 //! ```text
 //! f: … invoke f …      ==>      f: … (… (… invoke f …) …) …
@@ -85,7 +85,7 @@ impl Level<'_> {
         calls
     }
 
-    /// Replaces calls (the last of each block first) for as long as there is room, and gives the calls that came in.
+    /// Replaces calls (the last of each block first) while there is room, and returns the calls that were copied in.
     fn replace(&self, func: &mut Func, cx: &mut PassCx<'_>, calls: &[Inst], room: &mut usize) -> Vec<Inst> {
         let types = cx.types();
         let mut results = Replacements::default();
@@ -106,7 +106,7 @@ impl Level<'_> {
             *room = room.saturating_sub(copied.insts);
             let value = copied.result.unwrap_or_else(|| func.constant(Const::Undef(ty)));
             results.set(result, value);
-            // The first cut is behind the last call, and only it takes the terminator away.
+            // The first cut is after the last call, and only it moves the terminator.
             if let (Some(home), Some(tail)) = (home, copied.tail)
                 && ends[home].is_none()
             {

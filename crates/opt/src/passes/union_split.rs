@@ -8,12 +8,12 @@
 //!                                                 …
 //! ```
 //!
-//! **Which methods.** Those of the module whose parameters, the function object among them, intersect the operands'
-//! types. A callee that is only known to be a `Function`, or of unknown type, may be any closure or function with a method that fits, so
-//! its type is tested like those of the arguments ([`guessed`] says which are tried). If there is one method and it
-//! accepts all values of the operands' types, the call becomes an `invoke`. If there are at most [`InlineLimits::max_methods`],
-//! they are tried one after the other, the more specific first, and other operands reach the original call. The last test
-//! is left out where the earlier tests leave only operands that the last method accepts.
+//! **Which methods.** The methods of the module whose parameters, including the function object, intersect the operands'
+//! types. A callee that is only known to be a `Function`, or of unknown type, may be any closure or function with a method
+//! that fits, so its type is tested like the arguments' types ([`guessed`] says which are tried). If there is one method
+//! and it accepts all values of the operands' types, the call becomes an `invoke`. If there are at most
+//! [`InlineLimits::max_methods`], they are tried one after the other, the more specific first, and other operands reach the
+//! original call. The last test is left out where the earlier tests leave only operands that the last method accepts.
 //!
 //! **Which types.** A call that may reach more methods may have a *hint*: types with which it was made so far
 //! (`brolga_ir::hints`). Then these are tested for, the most frequent first, each leads to its method, and all others reach the
@@ -28,8 +28,8 @@
 //!
 //! The module is taken as the whole program: a method that is added later requires compiling the callers again, which the report lists.
 //!
-//! Phases, for each call, the last of a block first: 1 candidates and tests (reads). 2 cut the block behind the call, put tests and
-//! calls between. At the end one sweep for the results and for φ that name a block whose end has moved.
+//! Phases, for each call, the last of a block first: 1 candidates and tests (reads). 2 cut the block after the call, put
+//! tests and calls between. At the end one sweep for the results and for φ that name a block whose terminator has moved.
 //!
 //! Cost: a walk over all methods for each call (of all functions, if the callee is unknown), and `MAX_SPLITS` bounds the growth. Breaks every fact. Not
 //! done: tests shared by several calls; values known by an earlier test.
@@ -51,7 +51,7 @@ use std::collections::BTreeSet;
 
 pub(crate) const PASS: Pass = Pass::new("union-split", PassLevel::High, run).breaks(&[Fact::Cfg, Fact::Uses]);
 
-/// The types of numbers that programs have most of.
+/// The most frequent types of numbers in programs.
 const USUAL: [Type; 3] = [Type::INT64, Type::FLOAT64, Type::BOOL];
 
 /// Calls that are split in one function. Each adds a few blocks.
@@ -119,14 +119,13 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
-/// Whether what a method gives may be the asserted type of a call. A call of which that is not true stays: it says so when it is
-/// run.
+/// Whether a method's result may be of the asserted type of a call. Otherwise the call stays and throws when it is executed.
 fn may_give(cx: &PassCx<'_>, method: FuncId, asserted: Type) -> bool {
     let declared = cx.module[method].sig.results.first();
     declared.is_none_or(|&ty| ty == Type::BOTTOM || !cx.types().is_disjoint(ty, asserted))
 }
 
-/// A method, what has to be tested before it is called, and with which types.
+/// A method, the tests before its call, and the types of the operands.
 struct Choice {
     method: FuncId,
     /// Operands with the types to test for; none if nothing else is left.
@@ -137,7 +136,7 @@ struct Choice {
 
 /// The functions that a call of an unknown one may be guessed to reach, by the types of their objects: those whose methods have bodies here, but for the library's, of
 /// which any module has only a few. A guess makes code need no function of another program, which may be broken, and is not called. Whoever compiles a module without
-/// all methods of a function in it says so ([`Module::note_open`]).
+/// all methods of a function in it reports that ([`Module::note_open`]).
 pub fn guessed(module: &Module) -> BTreeSet<Type> {
     let objects: BTreeSet<Type> = module.funcs().filter_map(|(_, func)| object_of(func)).collect();
     objects.into_iter().filter(|&object| is_guessed(module, object)).collect()
@@ -163,7 +162,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
     let (module, types) = (cx.module, cx.types());
     let given: Vec<Type> = operands.iter().map(|&v| func.ty(v)).collect();
     let (&function, args) = given.split_first()?;
-    // Nothing to test and nothing to look through.
+    // There is nothing to test.
     if given.iter().all(|&ty| types.is_concrete(ty))
         && let Some(method) = module.find_exact(function, args)
     {
@@ -208,7 +207,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
             return None;
         }
     }
-    // There are few, and the relation is not a total order: take one that no other is narrower than, again and again.
+    // There are few, and the relation is not a total order: repeatedly take one that no other is narrower than.
     let mut ordered = Vec::new();
     while !found.is_empty() {
         let first = found.iter().position(|&a| found.iter().all(|&b| a == b || !narrower(b, a)))?;
@@ -268,7 +267,7 @@ fn seen_choices(func: &Func, cx: &PassCx<'_>, call: Inst, operands: &[Value]) ->
     seen.iter().filter_map(|seen| choice(&seen.types)).take(cx.options.inline.max_methods).collect()
 }
 
-/// The methods of an operator for the usual numbers, behind those that were seen.
+/// The methods of an operator for the usual numbers, after the profiled ones.
 fn add_usual_choices(func: &Func, cx: &PassCx<'_>, operands: &[Value], choices: &mut Vec<Choice>) {
     let (context, types) = (cx.context(), cx.types());
     let Some((&callee, args)) = operands.split_first() else { return };
@@ -300,7 +299,7 @@ fn add_usual_choices(func: &Func, cx: &PassCx<'_>, operands: &[Value], choices: 
     }
 }
 
-/// The type of a value of type `have` that is also a `wanted`; `None` if no type says that.
+/// The type of a value of type `have` that is also a `wanted`; `None` if no type expresses that.
 fn meet(types: &Types, have: Type, wanted: Type) -> Option<Type> {
     if types.is_subtype(have, wanted) {
         return Some(have);
@@ -330,7 +329,7 @@ impl Split<'_> {
         func.result(self.call).map_or(Type::ANY, |v| func.ty(v))
     }
 
-    /// The call becomes an `invoke` where it stands.
+    /// Replaces the call by an `invoke` in place.
     fn replace(&self, func: &mut Func, cx: &PassCx<'_>, choice: &Choice, results: &mut Replacements) {
         let invoke = self.make_invoke(func, cx, choice, &self.operands);
         func.insert_before(invoke, self.call);
@@ -354,7 +353,7 @@ impl Split<'_> {
         invoke
     }
 
-    /// Puts a chain of tests and calls in front of what follows the call, which gets its own block.
+    /// Inserts a chain of tests and calls after the call; the instructions that follow it get their own block.
     fn spread(
         &self,
         func: &mut Func,

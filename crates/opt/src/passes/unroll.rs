@@ -5,7 +5,7 @@
 //!                                        h: … goto h if next < n                the last ones, fewer than four
 //! ```
 //!
-//! An iteration costs, beside its work, an addition, a comparison, a branch and the poll: as much as the work of many loops.
+//! An iteration costs, beside its work, an addition, a comparison, a branch and the poll: as much as the work in many loops.
 //! The rest is the original loop; `loop_copy` explains why the order stays.
 //!
 //! The pass unrolls innermost loops that count upwards, whose test is the only exit, and that call nothing. The factor
@@ -39,7 +39,7 @@ pub(crate) const PASS: Pass = Pass::new("unroll", PassLevel::Low, run)
 
 /// How many instructions the main loop may have.
 const MAX_SIZE: usize = 64;
-/// More iterations make what is left between two tests too small to notice.
+/// With more iterations the remaining overhead per iteration no longer matters.
 const MAX_ITERATIONS: usize = 8;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 2000;
@@ -109,7 +109,8 @@ fn candidate(
     (works && !few && loops.exits(cfg, l).count() == 1).then_some((counted, iterations, size))
 }
 
-/// Up to where a trip of so many iterations may start, and whether the first one may: the value before which it ends may have wrapped.
+/// The limit for the start of a trip of `iterations` iterations, and whether the first trip may start: the limit may have
+/// wrapped.
 pub(super) fn trip_limit(
     func: &mut Func,
     types: &Types,

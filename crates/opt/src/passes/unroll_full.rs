@@ -1,12 +1,13 @@
-//! Writes a loop out that is executed a small number of times, which is known.
+//! Fully unrolls loops with a small known number of iterations.
 //!
 //! ```text
 //! p ─> h … l ─┬─> x                  p ─> h … l ─> h' … l' ─> h'' … l'' ─> x
 //!      ^──────┘       3 iterations  ==>
 //! ```
 //!
-//! The tests of the counter go, the counter becomes a constant in each iteration, and with it addresses and conditions. Other
-//! exits stay in each iteration. Safepoints go: so little work needs none, and callees have their own.
+//! The tests of the counter are removed, the counter becomes a constant in each iteration, and with it addresses and
+//! conditions. Other exits stay in each iteration. Safepoints are removed: short work needs none, and callees have their
+//! own.
 //!
 //! A loop is written out if it is innermost and the iterations together have at most [`MAX_SIZE`] instructions, [`MAX_SIZE_OF_FEW`] if they are at most
 //! [`FEW_ITERATIONS`]. Loops around it are visited when the pass runs again: the straight code is then their body. The author of a loop may want it written out
@@ -32,12 +33,12 @@ pub(crate) const PASS: Pass = Pass::new("unroll-full", PassLevel::Low, run)
     .needs(&[Fact::Cfg, Fact::Loops, Fact::Uses])
     .breaks(&[Fact::Cfg, Fact::Uses]);
 
-/// Twice what a small function has; the first level of the instruction cache holds a hundred such loops.
+/// Twice the size of a small function; the first-level instruction cache holds a hundred such loops.
 const MAX_SIZE: u64 = 128;
-/// Of two or three iterations a test is a large part, and a neighbourhood of nine cells has two such loops.
+/// With two or three iterations a test is a large part of the cost, and a neighbourhood of nine cells has two such loops.
 const FEW_ITERATIONS: u64 = 3;
 const MAX_SIZE_OF_FEW: u64 = 256;
-/// An iteration that only counts would be written out often for nothing: a cheap loop is predicted well.
+/// Unrolling many iterations that only count gains nothing: a cheap loop is predicted well.
 const MAX_ITERATIONS: u64 = 16;
 /// How many instructions all copies together may have.
 const MAX_GROWTH: u64 = 2000;
@@ -116,7 +117,7 @@ pub(crate) fn may_find(func: &Func) -> bool {
     })
 }
 
-/// Puts copies for all iterations but the last in front of the loop, which becomes the last iteration.
+/// Puts copies for all iterations but the last before the loop, which becomes the last iteration.
 fn write_out(func: &mut Func, blocks: &[Block], counted: &Counted, iterations: usize) -> Vec<Copied> {
     let Counted { shape, test } = *counted;
     let exit = split_edge(func, shape.latch, test.exit);
@@ -141,7 +142,7 @@ fn write_out(func: &mut Func, blocks: &[Block], counted: &Counted, iterations: u
     copies
 }
 
-/// Leads the way into the loop to `first`, and from the end of a copy to the head.
+/// Redirects the entry of the loop to `first`, and the end of a copy to the head.
 fn enter_behind(func: &mut Func, shape: &counted::Shape, first: Block, last: &Copied) {
     let latch = last.block(shape.latch);
     for phi in head_phis(func, shape.header).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! Decides in front of a loop what is decided the same way in every iteration.
+//! Hoists branches with an invariant condition out of a loop.
 //!
 //! ```text
 //! p: goto h                                p: goto a if c, else b
@@ -8,15 +8,17 @@
 //!
 //! The loop is copied; in each copy the branch is a jump. Branches out of the loop are decided together: if all of them stay inside, a copy without
 //! them runs, otherwise the original loop, which is cold if each iteration tests. So tests in an iteration that its arrays are defined cost nothing,
-//! and the code behind them moves to the head. Of a conjunction with one invariant part, the other part is left in the copy: so the test of both indices
-//! of a matrix becomes one of the variant index. A branch in an outer loop is taken once for many iterations of the inner one, so loops with others
-//! inside are copied for branches in these that only throw: that a field is defined is asked in front of all of them, once. The loops inside of a copied one are
-//! not visited. A loop is copied once for each run of the pass: for the branches out of it, or for the first branch in reverse postorder, which decides most.
+//! and the code after them moves to the head. A conjunction with one invariant part leaves the other part in the copy: so
+//! the test of both indices of a matrix becomes one of the variant index. A branch in an outer loop is taken once for many
+//! iterations of the inner one, so loops with others inside are copied for branches in these that only throw: a field is
+//! then tested to be defined once, before all of them. The loops inside a copied one are not visited. A loop is copied
+//! once for each run of the pass: for the branches out of it, or for the first branch in reverse postorder, which decides
+//! most.
 //!
 //! An innermost loop without such a branch is copied for a choice (`ifelse`) of an index by an invariant condition: a broadcast reads either the element of
 //! each iteration or always the first. Loops that `unroll-full` will write out are left alone.
 //!
-//! The condition must be defined: where the program branches on it, it is; in front of the loop it was not tested yet.
+//! The condition must be defined: it is where the program branches on it, but not necessarily before the loop.
 //!
 //! Cost: the copied instructions, at most [`MAX_COPIED`] for a loop, [`MAX_COPIED_FOR_EXITS`] for branches out of it, and [`MAX_GROWTH`] in a function.
 //! Breaks the graph. Not done: disjunctions.
@@ -76,7 +78,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         let select = || Choice::select(func, loops, uses, &undefined, l).filter(|_| innermost);
         let Some(first) = choices().next().or_else(select) else { continue };
         let limit = if exits.is_empty() { MAX_COPIED } else { MAX_COPIED_FOR_EXITS };
-        // Of a single one both copies know which way it goes.
+        // The outcome of a single one is known in both copies.
         let first = if let [Choice { rest: None, .. }] = exits[..] { exits.remove(0) } else { first };
         let Some(size) = is_copyable(func, cx.types(), loops, l).filter(|&size| size <= limit) else {
             continue;
@@ -109,7 +111,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 func.copy_hint(branch, jump);
             }
         }
-        // The original throws where it comes to one of the tests, or leaves in the first iteration.
+        // The original throws when it reaches one of the tests, or leaves in the first iteration.
         let asks_all = || exits.iter().all(|exit| tree.dominates(exit.block, shape.latch));
         let is_original_cold = match exits.is_empty() {
             true => first.stays(loops, l).is_some() && first.throws(func),
@@ -156,7 +158,7 @@ struct Choice {
     block: Block,
     condition: Value,
     targets: [Block; 2],
-    /// The other part of the conjunction that the branch asks for.
+    /// The other part of the conjunction that the branch tests.
     rest: Option<Value>,
     /// The `ifelse` that chooses, if it is not a branch.
     select: Option<Inst>,
@@ -230,7 +232,7 @@ impl Choice {
     }
 }
 
-/// Whether none of the branches leaves the loop, computed at the end of a block in front of it.
+/// Whether none of the branches leaves the loop, computed at the end of a block before it.
 fn all_stay(func: &mut Func, types: &Types, loops: &Loops, l: Loop, block: Block, exits: &[Choice]) -> Value {
     let mut all: Option<Value> = None;
     for (n, exit) in exits.iter().enumerate() {

@@ -5,7 +5,7 @@
 //!    %y = mul_float(%x, k)          ==>       %w = lanes(mul_float, f64x2, %v, {k, k})
 //!    store(b + 8·i, %y)                       store(b + 8·i, %w)
 //!    goto h if i+1 < n                        goto m if i+2 < n - 1
-//!                                          h: as before, for the iterations that are left
+//!                                          h: as before, for the remaining iterations
 //! ```
 //!
 //! | file | what it does |
@@ -17,7 +17,7 @@
 //! **Which loops.** One block, one exit, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
 //! `irce` and `simplify-cfg` leave them. Every load and store advances by one element in each iteration, and all operations on their values exist
 //! in lanes (`brolga_ir::lanes`). Nothing may throw or call. A counter may be an operand: in lanes it is its first value plus the distances of the iterations.
-//! What is made of counters alone is in lanes if it is stored or added up, and stays as it is if it makes an address.
+//! Values computed from counters alone are in lanes if they are stored or added up, and stay scalar if they form an address.
 //!
 //! **How long trips are.** A trip has at least as many iterations as the widest elements have lanes. A value is then one vector; narrower ones fill the low
 //! lanes of theirs, from loads of fewer bytes. It has up to eight times as many, where a value is several vectors: the test of the counter is shared by
@@ -36,7 +36,7 @@
 //! and products over all iterations (*reductions*) are computed lane by lane and combined after the loop, which is another
 //! order: that is exact for integers, and permitted for floats only by the `_fast` operations.
 //!
-//! The original loop does the remaining iterations; `loop_copy` explains why the order stays.
+//! The original loop executes the remaining iterations; `loop_copy` explains why the order stays.
 //!
 //! Cost: each loop's block, and the pairs of its accesses, of which there are at most [`plan::MAX_ACCESSES`]. Breaks the graph. Not
 //! done: conditions that are branches, elements that are not neighbours. Vectors of 256 and 512 bits are made of the neighbours of a trip where code is generated.
@@ -63,7 +63,7 @@ pub(crate) const PASS: Pass = Pass::new("vectorize", PassLevel::Low, run)
 
 /// How many instructions all copies together may have.
 const MAX_GROWTH: usize = 4000;
-/// A loop that ends sooner by its branch weights pays for the questions in front of it, and hardly gets into the lanes.
+/// A loop that ends sooner by its branch weights pays for the tests before it, and hardly enters the lanes.
 const SHORTEST: usize = 4;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
@@ -113,7 +113,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
         cx.count("checks", checks.len() as u64);
         let main = emit::emit(func, cx.types(), loops, uses, &plan, &checks, &mut repair);
         if let Some(main) = main.filter(|_| plan.has_long_trips()) {
-            // A chain of trips would only share the vectors that this one has several of.
+            // Unrolling again would only share the vectors of which a trip already has several.
             let note = func.add_meta(LoopNote::never_unrolled(cx.context()));
             func.set_loop_note(main, Some(note));
         }

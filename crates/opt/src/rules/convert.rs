@@ -101,7 +101,7 @@ fn resize(site: &mut Site<'_>, kind: Convert, x: Value) -> Option<Rewrite> {
     }
 }
 
-/// How many operations are looked through for [`used_bits`].
+/// The most operations traversed by [`used_bits`].
 const MAX_STEPS: u32 = 3;
 
 /// How many of the low bits of an integer may be ones; the others are zeros.

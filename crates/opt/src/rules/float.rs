@@ -104,7 +104,7 @@ fn exact_inverse(ty: ScalarType, value: f64) -> Option<u128> {
     let exponent = (wide >> 52 & 0x7ff) as i64 - 1023;
     let is_power = wide & ((1 << 52) - 1) == 0 && (-bias + 1..=bias).contains(&exponent);
     let biased = bias - exponent;
-    // At most `bias` up: the inverse of the greatest power is subnormal, and that of a subnormal overflows.
+    // At most `bias` up: the inverse of the greatest power is subnormal, and the inverse of a subnormal overflows.
     if !is_power || !(1..2 * bias + 1).contains(&biased) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Constant folding: a pure intrinsic of constants becomes its value by the reference semantics.
 //!
 //! Nothing that throws is folded, so `sdiv_int(1, 0)` stays. A NaN is folded only where its bits are defined: the sign and
-//! payload of the NaN that arithmetic gives depend on the processor, and a fold would pick one of them for all.
+//! payload of the NaN that arithmetic produces depend on the processor, and a fold would pick one of them for all.
 
 use super::{Rewrite, Site};
 use brolga_ir::builtin::Builtin;
@@ -70,7 +70,7 @@ pub(super) fn ones(width: u32) -> u128 {
     u128::MAX >> (128 - width.clamp(1, 128))
 }
 
-/// Whether the operation gives the bits of its operands, NaN or not, instead of computing with them.
+/// Whether the operation moves the bits of its operands, NaN or not, instead of computing with them.
 fn moves_bits(op: Intrinsic) -> bool {
     matches!(op.strict(), Intrinsic::NegFloat | Intrinsic::AbsFloat | Intrinsic::CopysignFloat)
         || op.shape() == Shape::Convert(Convert::Bits)
@@ -81,8 +81,8 @@ fn scalar(func: &Func, types: &Types, value: Value) -> Option<Scalar> {
     Some(Scalar::new(scalar_type(types, func.ty(value))?, bits))
 }
 
-/// How the reference semantics see a type of either level; `None` for what is no scalar, and for addresses that the
-/// collector knows.
+/// The scalar type of the reference semantics for a type of either level; `None` for non-scalars and for addresses that the
+/// collector tracks.
 pub(super) fn scalar_type(types: &Types, ty: Type) -> Option<ScalarType> {
     let low = |low: LowType| match low {
         LowType::F16 => Some(ScalarType::F16),

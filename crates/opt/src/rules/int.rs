@@ -1,7 +1,7 @@
 //! Rules for integers, bits, shifts, division and addresses.
 //!
-//! `c`, `d` are constants; everything is modulo 2^width. A `Bool` computes in one bit here, which is what its operations
-//! give; rules about shifts and signs leave it alone.
+//! `c`, `d` are constants; everything is modulo 2^width. A `Bool` computes in one bit here, as its operations do; rules
+//! about shifts and signs leave it alone.
 
 use super::fold::{ones, pair, width};
 use super::{Rewrite, Site};

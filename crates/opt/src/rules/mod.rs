@@ -52,7 +52,7 @@ impl Rewrite {
     }
 }
 
-/// The instruction that rules look at.
+/// The instruction to which rules apply.
 pub(crate) struct Site<'a> {
     pub(crate) func: &'a mut Func,
     pub(crate) types: &'a Types,

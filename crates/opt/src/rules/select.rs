@@ -29,14 +29,15 @@ fn pi(site: &Site<'_>) -> Option<Rewrite> {
         return Some(Rewrite::Value(x));
     }
     let inner = site.func.def_inst(x).filter(|&i| i != site.inst && site.func.op(i) == Op::Pi)?;
-    // The wider of the two assertions says nothing new.
+    // The wider of the two assertions adds nothing.
     let narrows = site.types.is_subtype(site.ty, site.func.ty(x));
     narrows.then(|| Rewrite::Op(Op::Pi, site.func.args(inner).to_vec()))
 }
 
 /// φ (a => x, b => x, c => itself)  →  x
 ///
-/// If an edge is missing, x need not be there on that way; only what is there everywhere may then take its place.
+/// If an edge is missing, x need not be defined on that edge; only a value that is defined everywhere may then replace the
+/// φ.
 fn phi(site: &Site<'_>) -> Option<Rewrite> {
     let own = site.func.result(site.inst)?;
     let mut others = site.args().iter().copied().filter(|&v| v != own);

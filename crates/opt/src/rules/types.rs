@@ -1,6 +1,6 @@
 //! Rules for builtins that test types, identity and fields.
 //!
-//! A value's static type is a bound: the value has a type below it. A result is folded if every such type gives it.
+//! A value's static type is a bound: the value has a type below it. A result is folded if every such type yields it.
 
 use super::{Rewrite, Site};
 use brolga_ir::builtin::Builtin;
@@ -83,7 +83,7 @@ fn egal(site: &mut Site<'_>) -> Option<Rewrite> {
 /// Pairs of fields that are compared before `===` of two constants is left to run time.
 const MAX_PAIRS: usize = 64;
 
-/// Whether two different constants are the same value, where that can be said.
+/// Whether two different constants are the same value, where that can be decided.
 fn constants_egal(site: &Site<'_>, x: Value, y: Value) -> Option<bool> {
     if let (Const::Type { of: a, .. }, Const::Type { of: b, .. }) =
         (site.func.as_const(x)?, site.func.as_const(y)?)
@@ -155,7 +155,7 @@ fn size_of(site: &mut Site<'_>) -> Option<Rewrite> {
             _ => site.func.ty(x),
         },
     };
-    // An object's size may be its own affair (a string's is), and a type's size is not that of the object for it.
+    // An object's size may be its own (as for a string), and the size of a type differs from the size of the object for it.
     if !site.types.is_concrete(ty) || site.types.is_mutable(ty) {
         return None;
     }
@@ -168,7 +168,7 @@ fn nfields(site: &mut Site<'_>) -> Option<Rewrite> {
     let ty = site.func.ty(site.arg(0)?);
     let count = match site.types.primitive(ty) {
         Some(_) => 0,
-        // The fields of a type are those of the object for it.
+        // The fields of a type are the fields of the object for it.
         None if matches!(site.types.kind(ty), TypeKind::TypeOf(_)) => return None,
         None if site.types.is_concrete(ty) => site.types.field_count(ty)?,
         None => return None,
@@ -193,7 +193,7 @@ fn isdefined(site: &mut Site<'_>) -> Option<Rewrite> {
         return site.truth(false);
     }
     let index = field_position(site.func, site.types, ty, field)?;
-    // The storage of a field is said by the layout around it: a struct is stored by reference in itself.
+    // The storage of a field depends on the layout around it: a struct is stored by reference in itself.
     let layout = site.types.layout(ty).ok()?;
     let field = layout.fields.get(index)?;
     let always = match site.types.is_mutable(ty) {

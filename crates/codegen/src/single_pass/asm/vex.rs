@@ -11,7 +11,7 @@
 
 use super::{Asm, Gpr, Label, Xmm};
 
-/// A vector instruction: what of it is the same for all operands.
+/// A vector instruction: the parts that do not depend on the operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Vex {
     /// The map of opcodes: 1 is `0F`, 2 `0F 38`, 3 `0F 3A`.
@@ -24,7 +24,6 @@ pub(crate) struct Vex {
     pub(crate) words: bool,
     /// Whether there is no form with VEX.
     pub(crate) evex: bool,
-    /// The opcode.
     pub(crate) opcode: u8,
 }
 
@@ -39,7 +38,7 @@ impl Vex {
         Vex { prefix, ..self }
     }
 
-    /// The same, on lanes of 64 bits if so.
+    /// The same, on lanes of 64 bits if `words`.
     pub(crate) const fn words(self, words: bool) -> Vex {
         Vex { words, ..self }
     }
@@ -125,7 +124,7 @@ impl Asm {
         self.byte(byte);
     }
 
-    /// ModRM and what follows it. Without an index the base is no `rsp` and no `r12`.
+    /// ModRM and what follows it. Without an index the base is neither `rsp` nor `r12`.
     fn indexed(&mut self, reg: u8, base: Gpr, index: Option<(Gpr, u8)>, disp: i32, may_be_short: bool) {
         let short = i8::try_from(disp);
         let mode = match short {
@@ -162,19 +161,18 @@ impl Asm {
         }
     }
 
-    /// Fills up with instructions that do nothing to a multiple of a power of two.
+    /// Pads with no-ops to a multiple of `to`, a power of two.
     pub(crate) fn align(&mut self, to: u32) {
         while !self.offset().is_multiple_of(to) {
             self.byte(0x90);
         }
     }
 
-    /// Puts bytes where they are.
+    /// Appends bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.byte(byte));
     }
 
-    /// `ret`.
     pub(crate) fn ret(&mut self) {
         self.byte(0xc3);
     }

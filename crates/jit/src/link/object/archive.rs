@@ -80,7 +80,8 @@ impl Archive {
         self.index.get(symbol).copied()
     }
 
-    /// Reads a member with those that it needs and that need it, which are linked together. Says which they are.
+    /// Reads a member together with the members that it needs and that need it, which are linked together. Returns their
+    /// numbers as well.
     pub fn component(&self, number: usize) -> Result<(ObjectFile, BTreeSet<usize>), ObjectFileError> {
         let mut callers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let (mut reached, mut open) = (BTreeSet::new(), vec![number]);

@@ -8,8 +8,9 @@
 //!   code:  rax = the descriptor; call *(rax)  ──►  rax = the symbol's distance from the thread's pointer
 //! ```
 //!
-//! Code that is compiled for descriptors (`-mtls-dialect=gnu2`; the default on aarch64) takes for granted that the call changes no other register, vectors included. So all of them that the C functions
-//! below may use are saved. On x86-64 `xsave` saves vectors of every width, as the processor and the system have them; the size of its area is asked for once per descriptor.
+//! Code that is compiled for descriptors (`-mtls-dialect=gnu2`; the default on aarch64) assumes that the call changes no
+//! other register, vectors included. So all of them that the C functions below may use are saved. On x86-64 `xsave` saves
+//! vectors of every width, as the processor and the system have them; the size of its area is queried once per descriptor.
 //!
 //! **Cost**: some fifty nanoseconds a call more than `__tls_get_addr`. Not done: on aarch64, what vectors of SVE have beyond 128 bits is not saved.
 

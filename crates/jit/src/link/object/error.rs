@@ -1,17 +1,16 @@
 //! Why an object file cannot be used.
 
-/// Why an object file or archive cannot be used. The file is at fault, or asks for what is not done here.
+/// Why an object file or archive cannot be used. The file is at fault, or needs an unsupported construct.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectFileError {
-    /// It is not what it should be.
+    /// It is malformed.
     #[error("`{name}` cannot be read: {reason}")]
     Malformed {
         /// The file or member.
         name: String,
-        /// The reason.
         reason: String,
     },
-    /// It is right, but uses something that cannot be linked here.
+    /// It is well-formed, but uses a construct that cannot be linked here.
     #[error("`{name}` cannot be linked here: {what}")]
     Unsupported {
         /// The file or member.

@@ -83,7 +83,6 @@ impl Target {
 pub(super) enum Base {
     /// Nothing.
     Zero,
-    /// The place.
     Place,
     /// The page of the place; the target's page is taken.
     Page,
@@ -118,7 +117,7 @@ pub(super) enum Range {
     Any,
     Signed,
     Unsigned,
-    /// The one or the other.
+    /// Either of the two.
     Either,
 }
 
@@ -153,7 +152,7 @@ const UNKNOWN: &str = "a relocation that is not done here";
 /// The form of a relocation type.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why it is unsupported.
 pub(super) fn form_of(machine: Machine, r_type: u32) -> Result<Form, &'static str> {
     match machine {
         Machine::X86_64 => x86_64(r_type),

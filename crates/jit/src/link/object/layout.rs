@@ -1,4 +1,4 @@
-//! Where the parts of a unit go, from the start of the memory of each permission. Known before there is memory.
+//! The offsets of a unit's parts from the start of the memory of each permission. They are known before there is memory.
 //!
 //! ```text
 //!   code        sections │ stubs, thunk of `atexit`
@@ -6,8 +6,9 @@
 //!   writable    sections │ the same                                      │ common symbols │ words of stubs
 //! ```
 //!
-//! Sections whose name is a C identifier are adjacent to those of the same name, so that `__start_NAME` and `__stop_NAME` enclose them. Every other section is followed by a byte
-//! of its own, so that a label at its end is not at the start of another section.
+//! Sections whose name is a C identifier are adjacent to others of the same name, so that `__start_NAME` and `__stop_NAME`
+//! enclose them. Every other section is followed by a byte of its own, so that a label at its end is not at the start of
+//! another section.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +65,7 @@ impl<'a> Key<'a> {
 pub(super) struct Stub {
     /// Where it is in the code.
     pub(super) at: usize,
-    /// Whether the unit takes its address for the function's when the function is out of reach.
+    /// Whether the unit uses its address as the function's if the function is out of reach.
     pub(super) is_canonical: bool,
 }
 
@@ -94,7 +95,7 @@ impl Slot<'_> {
     }
 }
 
-/// The slot of a relocation, and what is added to its address.
+/// The slot of a relocation, and the addend for its address.
 pub(super) fn slot<'a>(
     machine: Machine,
     member: usize,
@@ -152,11 +153,11 @@ pub(super) struct Layout<'a> {
     pub(super) unwind: Option<usize>,
     /// The first file whose thread-local storage has to be at a fixed distance from the thread's pointer.
     pub(super) static_tls: Option<&'a str>,
-    /// Thread-local symbols of other units whose storage has to be so, with the file that says so.
+    /// Thread-local symbols of other units that need such storage, with the file that requires it.
     pub(super) imported_static_tls: BTreeMap<&'a str, &'a str>,
     /// The first file with absolute addresses of 32 bits.
     pub(super) low: Option<&'a str>,
-    /// The imported data that has to be in reach, with the file that says so.
+    /// The imported data that has to be in reach, with the file that requires it.
     pub(super) near: BTreeMap<&'a str, &'a str>,
 }
 
@@ -182,7 +183,7 @@ impl<'a> Layout<'a> {
         if layout.low.is_some() {
             layout.put_copies(imports)?;
         }
-        // Others may use by their names what is chosen at run time, and thread-local symbols.
+        // Other units may name symbols that are chosen at run time, and thread-local symbols.
         for defined in object.defined.values() {
             let (member, symbol) = (defined.member, defined.symbol);
             match object.type_of(defined) {
@@ -246,7 +247,7 @@ impl<'a> Layout<'a> {
         Some(())
     }
 
-    /// Makes room for the slot and the stub of a relocation, and notes where it has to reach.
+    /// Makes room for the slot and the stub of a relocation, and records what it has to reach.
     fn put_helpers(
         &mut self,
         object: &'a ObjectFile,

@@ -78,7 +78,7 @@ pub struct ObjectFile {
     members: Vec<Arc<Member>>,
     /// Sections of groups that an earlier member has, by member and index.
     discarded: BTreeSet<(usize, usize)>,
-    /// The definition that each global name leads to.
+    /// The definition of each global name.
     defined: BTreeMap<String, Defined>,
     /// Sizes and alignments of common symbols.
     common: BTreeMap<String, (u64, u64)>,
@@ -105,7 +105,6 @@ impl Defined {
 /// A symbol that object files offer to others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Given<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Whether only code of the same dylib may name it.
     pub is_hidden: bool,
@@ -113,7 +112,7 @@ pub struct Given<'a> {
     pub gives_way: bool,
 }
 
-/// Where a reference leads.
+/// The target of a reference.
 #[derive(Clone, Copy, Debug)]
 enum Meaning<'a> {
     /// A place in a section, or an absolute value, with its symbol.
@@ -142,10 +141,10 @@ enum Provided<'a> {
 }
 
 impl ObjectFile {
-    /// Reads an object file. `name` is how messages and debuggers call it.
+    /// Reads an object file. `name` is its name in messages and debuggers.
     ///
     /// # Errors
-    /// It is damaged, is not for this machine, or needs what is not done here.
+    /// It is damaged, is not for this machine, or needs an unsupported construct.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<ObjectFile, ObjectFileError> {
         ObjectFile::of(vec![Arc::new(Member::read(name, bytes, Machine::HOST)?)])
     }
@@ -206,7 +205,7 @@ impl ObjectFile {
         Ok(())
     }
 
-    /// Notes what relocations need.
+    /// Records the undefined symbols of relocations.
     fn find_undefined(&mut self) {
         let mut undefined: BTreeMap<String, Strength> = BTreeMap::new();
         for (number, _, section) in self.kept() {
@@ -221,7 +220,7 @@ impl ObjectFile {
         self.undefined = undefined;
     }
 
-    /// Checks what relocations refer to. References from one file to another are there when all have been put together.
+    /// Checks what relocations refer to. References between files are checked after all have been merged.
     fn check_references(&self, overridden: &BTreeSet<String>) -> Result<(), ObjectFileError> {
         for (number, _, section) in self.kept() {
             let member = &self.members[number];
@@ -238,7 +237,7 @@ impl ObjectFile {
                             return Err(malformed(&member.name, what));
                         }
                     }
-                    // An unwind table may describe what is left out, and is empty there.
+                    // An unwind table may describe omitted code; such entries are empty.
                     Meaning::Nothing
                         if section.kind != Kind::Unwind && section.name != ".gcc_except_table" =>
                     {
@@ -271,7 +270,7 @@ impl ObjectFile {
         }
     }
 
-    /// Where a reference of a member to its symbol leads. `overridden` are names for which another definition is taken than the one here.
+    /// The target of a member's reference to its symbol. `overridden` are names with another definition than the one here.
     fn meaning<'a>(&'a self, member: usize, symbol: usize, overridden: &BTreeSet<String>) -> Meaning<'a> {
         let row = &self.members[member].symbols[symbol];
         if !row.is_global {

@@ -4,7 +4,7 @@
 //!   bytes, alignment, places that refer to C symbols ──► .text, one global symbol, relocations ──► ObjectFile: placed, linked and freed as any other
 //! ```
 //!
-//! So there is one linker, and what it refuses here it refuses in files of compilers, too.
+//! So there is one linker, with the same refusals as for files of compilers.
 //!
 //! Not done: data beside the code, and unwinding through it by C++ exceptions. An object file has both.
 
@@ -66,7 +66,7 @@ pub struct OwnCode {
 }
 
 impl OwnCode {
-    /// These bytes, of which the first is where the function begins. They refer to nothing and are aligned to 16.
+    /// These bytes, which begin with the function's first instruction. They refer to nothing and are aligned to 16.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> OwnCode {
         OwnCode { bytes: bytes.into(), align: 16, references: Vec::new() }

@@ -28,8 +28,9 @@ const REACH: usize = (1 << 31) - (1 << 24);
 const LOW: Range<usize> = 0..REACH;
 
 impl Jit {
-    /// Links object files. `imports` has what they need; what it does not have is looked up among the C symbols that the run time itself has. References to `overridden`
-    /// names lead to imports, although the files define them. None of their code runs before [`LoadedObject::start`].
+    /// Links object files. `imports` has the symbols that they need; missing ones are looked up among the C symbols of the
+    /// run time. References to `overridden` names lead to imports, although the files define them. None of their code runs
+    /// before [`LoadedObject::start`].
     ///
     /// # Errors
     /// Something is missing, out of reach, or not done here; there is no memory.
@@ -210,7 +211,7 @@ struct Unit<'a> {
     tls: Option<Registered>,
     /// The distance of static thread-local storage from the thread's pointer.
     thread_offset: isize,
-    /// The same of thread-local symbols of other units.
+    /// The same for thread-local symbols of other units.
     distances: BTreeMap<&'a str, isize>,
 }
 
@@ -337,7 +338,8 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Fills in the places of a section that is at `address`. References to what is left out become 0, which ends no entry of an unwind table.
+    /// Fills in the places of a section that is at `address`. References to omitted sections become 0, which does not end an
+    /// unwind table.
     fn relocate(
         &self,
         member: usize,
@@ -490,7 +492,7 @@ impl<'a> Unit<'a> {
         Ok(Some(Template { bytes: bytes.into(), align: tls.align }))
     }
 
-    /// What runs when the unit starts and ends.
+    /// The code that runs when the unit starts and ends.
     fn plan(&self) -> Result<Plan, LinkError> {
         let choices = self.layout.words.iter().filter_map(|(&key, &word)| {
             let Key::Own(member, index) = key else { return None };
@@ -514,7 +516,7 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// The functions of an array, by rising priority.
+    /// The functions of an array, by ascending priority.
     fn functions(&self, of: impl Fn(Kind) -> Option<(u32, bool)>) -> Result<Vec<usize>, LinkError> {
         let mut found: Vec<(u32, Vec<usize>)> = Vec::new();
         for (member, _, section) in self.object.kept() {
@@ -524,7 +526,7 @@ impl<'a> Unit<'a> {
             let words = bytes
                 .chunks_exact(8)
                 .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()) as usize);
-            // The old sections begin and end with words that are no addresses.
+            // The old sections begin and end with words that are not addresses.
             let mut functions: Vec<usize> = words.filter(|&word| word != 0 && word != usize::MAX).collect();
             if backwards {
                 functions.reverse();
@@ -561,12 +563,12 @@ impl<'a> Unit<'a> {
         self.object.defined.iter().filter_map(placed).collect()
     }
 
-    /// The functions, for debuggers and profilers. A section of code without any is one by itself.
+    /// The functions, for debuggers and profilers. A section of code without functions counts as one.
     fn describe(&self, draft: &Draft) -> CodeUnit {
         let mut rows: BTreeMap<u32, (String, u32)> = BTreeMap::new();
         for (number, member) in self.object.members.iter().enumerate() {
             let mut named: BTreeSet<usize> = BTreeSet::new();
-            // Of several names of one function the global one stays.
+            // If a function has several names, the global one is kept.
             let functions =
                 member.symbols.iter().filter(|row| matches!(row.ty, Type::Function | Type::Indirect));
             let (global, local): (Vec<_>, Vec<_>) = functions.partition(|row| row.is_global);

@@ -51,7 +51,7 @@ pub(super) struct Member {
     pub(super) groups: Vec<(String, Vec<usize>)>,
 }
 
-/// A section that takes memory, or says what runs.
+/// A section that takes memory, or lists functions to run.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) name: String,

@@ -1,12 +1,12 @@
-//! What runs when a unit of object files starts and ends, and its unwind table.
+//! The code that runs when a unit of object files starts and ends, and its unwind table.
 //!
 //! ```text
 //!   start   functions are chosen (`ifunc`) ──► unwind table is registered ──► initialisers, by rising priority
 //!   end     destructors of this thread ──► finalisers, by falling priority ──► `__cxa_finalize` ──► unwind table is taken back
 //! ```
 //!
-//! That is what the system's loader does for a shared library. The end is on the thread that drops the last hold on the unit. A process that exits before runs what was given to
-//! `atexit` and no finalisers.
+//! The system's loader does the same for a shared library. The end runs on the thread that drops the last handle to the
+//! unit. A process that exits before runs the functions registered with `atexit`, but no finalisers.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -29,7 +29,8 @@ pub(super) struct Plan {
     pub(super) unwind: Option<usize>,
 }
 
-/// A unit's start and end. When it is dropped the unit ends, if it was started; the code has to be there still, and what it calls.
+/// A unit's start and end. When it is dropped the unit ends, if it was started; the code and its callees must still be in
+/// memory.
 pub(crate) struct Started {
     plan: Plan,
     tls: Option<Registered>,
@@ -45,8 +46,8 @@ impl Started {
 impl Start for Started {
     fn start(&self, _promise: Doors) {
         self.started.get_or_init(|| {
-            // SAFETY: with the promise the embedder answers for the code: it is what its sections and symbols say, and does not unwind. It is complete,
-            // executable, and has what it calls.
+            // SAFETY: by the promise the embedder vouches for the code: it conforms to its sections and symbols, and does
+            // not unwind. It is complete and executable, and its callees are in memory.
             unsafe {
                 for &(word, choose) in &self.plan.choices {
                     system::choose(word, choose);
@@ -69,7 +70,7 @@ impl Drop for Started {
             if let Some(module) = &self.tls {
                 tls::run_exits_of(&module.module());
             }
-            // SAFETY: the code was started under the promise, and is there until this is done.
+            // SAFETY: the code was started under the promise, and stays in memory until this is done.
             unsafe {
                 for &function in fini.iter().rev() {
                     system::finalise(function);
@@ -147,7 +148,7 @@ mod system {
             let chosen = std::mem::transmute::<usize, extern "C" fn() -> usize>(choose)();
             #[cfg(not(target_arch = "x86_64"))]
             let chosen = {
-                /// Says that the second argument is there.
+                /// The flag for "there is a second argument".
                 const HAS_MORE: u64 = 1 << 62;
                 let features = [libc::AT_HWCAP, libc::AT_HWCAP2].map(|kind| libc::getauxval(kind));
                 let more = [24u64, features[0], features[1]];
@@ -221,7 +222,7 @@ mod system {
     }
 
     pub(super) fn constant_at(address: usize) -> Option<usize> {
-        /// Asks for the row of the symbol.
+        /// Requests the row of the symbol.
         const RTLD_DL_SYMENT: c_int = 1;
         if segment(address) != Some(Segment::Constant) {
             return None;
@@ -242,7 +243,7 @@ mod system {
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: libc::size_t, search: *mut c_void) -> c_int {
         // SAFETY: the system passes a library's headers, and what was given to it: the pair above.
         let (info, (address, found)) = unsafe { (&*info, &mut *search.cast::<(usize, Option<Segment>)>()) };
-        // SAFETY: there are as many headers as it says.
+        // SAFETY: the field has the number of headers.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let find = |kind| {
             headers.iter().find(|header| {

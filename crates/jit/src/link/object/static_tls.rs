@@ -1,4 +1,4 @@
-//! Thread-local storage at a fixed distance from each thread's pointer, for code that takes it for granted (`-fPIE`, `-fno-pic`).
+//! Thread-local storage at a fixed distance from each thread's pointer, for code that assumes it (`-fPIE`, `-fno-pic`).
 //!
 //! ```text
 //!   template ──► a shared library in a memory file: PT_TLS, one relocation to an offset ──► dlopen ──► the offset
@@ -30,7 +30,7 @@ const END: usize = WORD + 8;
 /// The name of the word with the offset.
 const NAME: &[u8; 8] = b"\0offset\0";
 
-/// Storage in the block of each thread. It is taken back when this is dropped.
+/// Storage in the block of each thread. It is released when this is dropped.
 #[derive(Debug)]
 pub(super) struct StaticTls {
     handle: *mut c_void,
@@ -147,7 +147,7 @@ fn elf_header() -> Vec<u8> {
     header.resize(16, 0);
     header.extend([elf::ET_DYN, MACHINE].map(u16::to_le_bytes).concat());
     header.extend(1u32.to_le_bytes());
-    // No entry; where the segments are; no sections.
+    // Neither an entry nor sections; only the offset of the segments.
     header.extend([0, HEADERS as u64, 0].map(u64::to_le_bytes).concat());
     header.extend(0u32.to_le_bytes());
     // Sizes of this header and of segments, and their number; of sections.

@@ -6,8 +6,10 @@
 //!                                                          └──► Module: a copy of the template, kept by module and thread
 //! ```
 //!
-//! A block is made when a thread first needs it. It goes with its thread or with its module, whichever ends first. Destructors (`__cxa_thread_atexit`) run at the end of their thread, which keeps the
-//! code for them; at the end of the module the destructors of the thread that ends it run, and none of other threads. The end of the process is not the end of its main thread here.
+//! A block is made when a thread first needs it. It is freed with its thread or with its module, whichever ends first.
+//! Destructors (`__cxa_thread_atexit`) run at the end of their thread, which keeps the code for them; at the end of the
+//! module the destructors of the ending thread run, and no others. The end of the process is not the end of its main thread
+//! here.
 //!
 //! **Locks**: the table of modules, then blocks of a module; no code of a unit is called under them.
 
@@ -86,7 +88,7 @@ pub(crate) struct ThreadLocal {
 }
 
 impl ThreadLocal {
-    /// Its address in this thread; `None` without memory, or if the module is gone.
+    /// Its address in this thread; `None` without memory, or if the module has ended.
     pub(crate) fn address(self) -> Option<usize> {
         let address = address_in_block(self.module, self.offset);
         (!address.is_null()).then(|| address.expose_provenance())
@@ -100,7 +102,7 @@ impl ThreadLocal {
     }
 }
 
-/// Keeps a module entered.
+/// Keeps a module registered.
 pub(super) struct Registered(Arc<Module>);
 
 impl Registered {
@@ -114,7 +116,7 @@ impl Registered {
     }
 }
 
-/// Takes a module out, with the blocks of all threads.
+/// Removes a module, with the blocks of all threads.
 impl Drop for Registered {
     fn drop(&mut self) {
         let gone = MODULES.write().unwrap_or_else(PoisonError::into_inner).by_id.remove(&self.0.id);
@@ -123,7 +125,7 @@ impl Drop for Registered {
     }
 }
 
-/// Enters a module, whose template is not known yet.
+/// Registers a module, whose template is not known yet.
 pub(super) fn register(handle: usize) -> Registered {
     let mut modules = MODULES.write().unwrap_or_else(PoisonError::into_inner);
     modules.last += 1;
@@ -164,7 +166,7 @@ impl Module {
         let new = StaticTls::new(&template.bytes, template.align)?;
         let blocks = self.lock();
         if blocks.is_empty() {
-            // Another thread's storage is as good.
+            // Another thread's storage serves as well.
             let _ = self.fixed.set(new);
         }
         drop(blocks);
@@ -263,7 +265,7 @@ fn address_in_block(id: usize, offset: usize) -> *mut u8 {
     let Some(start) = by_id(id).and_then(|module| module.block(thread.addr().get())) else {
         return std::ptr::null_mut();
     };
-    // Modules that are gone have taken their blocks along.
+    // The blocks of ended modules are already freed.
     let modules = MODULES.read().unwrap_or_else(PoisonError::into_inner);
     blocks.retain(|id, _| modules.by_id.contains_key(id));
     drop(modules);

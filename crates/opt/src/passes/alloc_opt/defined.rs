@@ -1,7 +1,7 @@
-//! Where the fields that an object was made without surely have a value.
+//! Finds where fields that `%new` left out are certain to have a value.
 //!
 //! One bit for each such field of each node of a group. Bits go forward; at a join a field is defined if it is on every edge,
-//! and the bit of a φ is that of its operand on the edge. Starting from "defined" everywhere, bits only fall, so iterations end.
+//! and a φ takes the bit of its operand on the edge. Starting from "defined" everywhere, bits only fall, so iterations end.
 //! A group with a read that may find no value is skipped; so is one that would need more than `MAX_BITS`.
 
 use super::nodes::{Access, NodeId, Nodes, may_be_undefined};
@@ -16,7 +16,7 @@ const MAX_BITS: u32 = u64::BITS;
 /// The fields that some `%new` of their group leaves out, with their bits.
 pub(super) type Partial = FxHashMap<(NodeId, usize), u32>;
 
-/// Gives up the groups with reads that may find nothing.
+/// Drops the groups with reads that may find no value.
 pub(super) fn check(func: &Func, cx: &PassCx<'_>, nodes: &mut Nodes) -> Partial {
     let partial = partial_fields(func, cx, nodes);
     if !partial.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn check(func: &Func, cx: &PassCx<'_>, nodes: &mut Nodes) -> Partial 
 
 fn partial_fields(func: &Func, cx: &PassCx<'_>, nodes: &mut Nodes) -> Partial {
     let types = cx.types();
-    // By group: the number of leading fields that every `%new` gives.
+    // By group: the number of leading fields that every `%new` initialises.
     let mut given: FxHashMap<NodeId, usize> = FxHashMap::default();
     for node in (0..nodes.nodes.len()).filter(|&n| !nodes.is_out(n)) {
         let inst = nodes.nodes[node].inst;
@@ -115,7 +115,7 @@ impl Solver<'_> {
         let defined = |field: usize| match access {
             Access::New => Some(field < self.func.args(inst).len()),
             Access::Store { field: stored, .. } => (field == stored).then_some(true),
-            // A field of a φ is defined if it is in what each edge brings.
+            // A field of a φ is defined if it is defined in the operand of each edge.
             Access::Phi => Some(self.func.phi_edges(inst).all(|(pred, value)| {
                 let bit = self.nodes.of(value).and_then(|n| self.partial.get(&(n, field)));
                 bit.is_none_or(|&bit| ends[pred] >> bit & 1 == 1)

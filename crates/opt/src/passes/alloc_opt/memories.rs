@@ -1,4 +1,4 @@
-//! Memories that are only written go, with all that is written to them.
+//! Removes memories that are only written, with the stores to them.
 //!
 //! ```text
 //! %1 = memorynew(Memory{Int64}, 4)
@@ -10,12 +10,14 @@
 //! ```
 //!
 //! The *names* of a memory are the result of `memorynew`, the references into it, the arrays around it, and their copies. The memory is removed if
-//! each use of a name gives a further name, stores another value into it, reads a length or a size, or keeps it alive, and if none of that can throw.
+//! each use of a name makes a further name, stores another value into it, reads a length or a size, or keeps it alive, and
+//! if none of that can throw.
 //!
 //! The length has to be known, and small enough for every heap ([`MAX_BYTES`]): a negative one throws, and so does one that is too large.
 //!
 //! Cost: the uses of each name, at most [`MAX_USES`] for each memory; the uses of all values once if there is a candidate. Not done: elements that are
-//! read as well; names that meet in a φ; memories in memories, of which the outer one goes first and the inner one in the next run.
+//! read as well; names that meet in a φ; memories in memories, where the outer one is removed first and the inner one in the
+//! next run.
 
 use crate::asserted::{Tests, may_fail};
 use crate::pass::PassCx;
@@ -27,7 +29,7 @@ use brolga_ir::constant::Const;
 use brolga_ir::effects::effects;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 
-/// A larger memory stays: whether there is room for it shows.
+/// A larger memory stays: whether its allocation succeeds is observable.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A memory with more uses stays.
@@ -58,14 +60,14 @@ pub(super) fn remove(func: &mut Func, cx: &mut PassCx<'_>) {
     values.apply(func, cx.context());
 }
 
-/// The length of a new memory, if it is known and good for every heap.
+/// The length of a new memory, if it is known and fits in every heap.
 fn length(func: &Func, types: &Types, inst: Inst) -> Option<Value> {
     let (Op::Builtin(Builtin::Memorynew), &[ty, length]) = (func.op(inst), func.args(inst)) else {
         return None;
     };
     let Some(&Const::Type { of: ty, .. }) = func.as_const(ty) else { return None };
     let element = types.memory_element(ty)?;
-    // A reference takes a word, and a member of a union a byte besides.
+    // A reference takes a word, and a union element one more byte.
     let size = types.layout(element).map_or(8, |layout| u64::from(layout.size).max(8) + 1);
     let count = func.as_bits(length).filter(|_| func.ty(length) == Type::INT64)?;
     let fits = u64::try_from(count).ok()?.checked_mul(size)? <= MAX_BYTES;
@@ -74,9 +76,9 @@ fn length(func: &Func, types: &Types, inst: Inst) -> Option<Value> {
 
 /// A memory that is never read.
 struct Unread {
-    /// The instructions that go, with what stands for their results. Names need no replacement.
+    /// The removed instructions, with the replacements of their results. Names need no replacement.
     dead: Vec<(Inst, Option<Value>)>,
-    /// The lengths of arrays of one dimension, with the sizes that were given.
+    /// The lengths of arrays of one dimension, with the sizes at their creation.
     lengths: Vec<(Inst, Value)>,
     /// The `gc_preserve`s with a name of the memory among their operands.
     preserves: Vec<(Inst, Value)>,
@@ -84,11 +86,11 @@ struct Unread {
 
 /// A use of a name.
 enum Use {
-    /// It gives another one.
+    /// It makes another name.
     Name,
-    /// It gives this value.
+    /// Its result is this value.
     Gives(Value),
-    /// It gives the first element of this size.
+    /// Its result is the first element of this size.
     First(Value),
     Preserve,
 }

@@ -1,4 +1,4 @@
-//! Finds the nodes, what is done with them, and which groups do not get out.
+//! Finds the nodes, their accesses, and the groups that do not escape.
 
 use super::MAX_FIELDS;
 use crate::pass::PassCx;
@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) ty: Type,
     /// All values that are this object.
     names: Vec<Value>,
-    /// The next node on the way to the one that stands for the group.
+    /// The next node on the path to the group's representative.
     above: NodeId,
 }
 
@@ -53,13 +53,13 @@ pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
     /// By value: its node's number, from 1.
     of: SecondaryMap<Value, u32>,
-    /// By node: whether the group, for which the node stands, gets out.
+    /// By node: whether the group that the node represents escapes.
     out: Vec<bool>,
     /// The accesses of all blocks in reverse postorder.
     pub(super) accesses: Vec<(Block, BlockAccesses)>,
     /// Instructions that keep objects alive.
     pub(super) preserves: Vec<Inst>,
-    /// How often a call that takes objects was looked at.
+    /// The number of visits to calls that take objects.
     pub(super) looks: u64,
 }
 
@@ -68,7 +68,7 @@ impl Nodes {
         self.of[value].checked_sub(1).map(|n| n as usize)
     }
 
-    /// The node that stands for the group.
+    /// The representative of the group.
     pub(super) fn group(&self, mut node: NodeId) -> NodeId {
         while self.nodes[node].above != node {
             node = self.nodes[node].above;
@@ -88,7 +88,7 @@ impl Nodes {
 
     fn join(&mut self, a: NodeId, b: NodeId) {
         let (a, b) = (self.group(a), self.group(b));
-        // The older node stands for both, so chains of φ stay short: each node but the root points further back.
+        // The older node represents both, so chains of φ stay short: each node but the root points to an older one.
         let (low, high) = (a.min(b), a.max(b));
         self.nodes[high].above = low;
         self.out[low] |= self.out[high];
@@ -160,8 +160,8 @@ fn is_plain_new(func: &Func, types: &Types, inst: Inst, ty: Type) -> bool {
             .all(|field| may_be_undefined(types, field.ty) || zero_bits(types, field.ty))
 }
 
-/// Whether a field of a mutable object has a value when it holds this one: a value that is stored inline counts as none while its first
-/// reference is null.
+/// Whether a field of a mutable object has a value when it holds this one: a value that is stored inline counts as unset
+/// while its first reference is null.
 fn counts_as_set(func: &Func, types: &Types, owner: Type, field: usize, value: Value) -> bool {
     let Some(&field) = types.layout(owner).ok().and_then(|layout| layout.fields.get(field)) else {
         return false;
@@ -182,7 +182,7 @@ fn counts_as_set(func: &Func, types: &Types, owner: Type, field: usize, value: V
     true
 }
 
-/// Part `n` of an immutable value that is made in plain sight.
+/// Part `n` of an immutable value that is visibly made here.
 fn part_of(func: &Func, value: Value, n: usize) -> Option<Value> {
     let made = func.def_inst(value).map(|def| (func.op(def), func.args(def)));
     match (made, func.as_const(value)) {
@@ -229,8 +229,8 @@ fn access(func: &Func, types: &Types, inst: Inst, ty: Type) -> Option<Access> {
     }
 }
 
-/// Whether a call is as good as not made if the objects that it changes are not read: it returns, its result is not used, and it keeps
-/// hold of no operand `n`.
+/// Whether a call can be removed if the objects that it changes are not read: it returns, its result is unused, and it does
+/// not capture operand `n`.
 fn is_mere_pass(func: &Func, inst: Inst, n: usize, used: &EntitySet<Value>) -> bool {
     let Op::Invoke(callee) = func.op(inst) else { return false };
     let Some(Summary { effects, args }) = func.callee_summary(callee) else { return false };
@@ -238,7 +238,7 @@ fn is_mere_pass(func: &Func, inst: Inst, n: usize, used: &EntitySet<Value>) -> b
     unused && effects.nothrow && effects.terminates && !args.elsewhere && !args.captures(n)
 }
 
-/// The results of calls that something uses.
+/// The results of calls that have uses.
 fn used_results(func: &Func) -> EntitySet<Value> {
     let mut used = EntitySet::new();
     for &value in func.blocks().flat_map(|b| func.block_insts(b)).flat_map(|inst| func.args(inst)) {
@@ -277,13 +277,13 @@ fn passes(func: &Func, found: &mut Nodes) -> u64 {
 fn calls(found: &Nodes) -> Vec<(Inst, Vec<NodeId>)> {
     let all = found.accesses.iter().flat_map(|(_, accesses)| accesses);
     let passed: Vec<_> = all.filter(|&&(_, _, access)| matches!(access, Access::Pass)).collect();
-    // The accesses of one instruction stand side by side.
+    // The accesses of one instruction are adjacent.
     let calls = passed.chunk_by(|a, b| a.0 == b.0);
     calls.map(|call| (call[0].0, call.iter().map(|&&(_, node, _)| node).collect())).collect()
 }
 
-/// A call that changes an object that stays is made, so all that is passed to it stays too. Gives how often a call was looked at: once, and
-/// once for each object that it changes and that is found to stay.
+/// A call stays if it changes an object that stays, and then all objects passed to it stay too. Returns the number of visits
+/// to calls: one for each, and one more for each object that it changes and that is found to stay.
 pub(super) fn exclude_with_calls(func: &Func, found: &mut Nodes) -> u64 {
     let calls = calls(found);
     let mut looks = 0;
@@ -317,7 +317,7 @@ pub(super) fn exclude_with_calls(func: &Func, found: &mut Nodes) -> u64 {
     looks
 }
 
-/// Looks at every use of every node.
+/// Visits every use of every node.
 fn uses(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
     let (types, rpo) = (cx.types(), cx.facts.rpo());
     let after_handlers = after_handlers(func, cx);
@@ -409,7 +409,7 @@ fn phis(func: &Func, cx: &PassCx<'_>, found: &mut Nodes) {
         return;
     }
     let liveness = Liveness::compute(func, cx.facts.cfg());
-    // The nodes that an edge carries, as they are met: a second φ of a block that takes the same one gives it a second name.
+    // The nodes that an edge carries, as they are met: a second φ of a block with the same operand would be a second name.
     let mut carried: Vec<(Block, Block, NodeId)> = Vec::new();
     for phi in left {
         let Some(block) = func.inst_block(found.nodes[phi].inst) else { continue };

@@ -18,9 +18,9 @@ enum Asked {
     IsDefined,
 }
 
-/// A field of a node that some read of the group asks for.
+/// A field of a node that is read.
 struct Variable {
-    /// Stands for what arrives, until it is known. It has no place in the function.
+    /// A placeholder for the incoming value. It has no definition in the function.
     stand_in: Value,
     /// Its values at the end of blocks.
     ends: Vec<(Block, Value)>,
@@ -29,7 +29,7 @@ struct Variable {
 pub(super) fn rewrite(func: &mut Func, cx: &mut PassCx<'_>, nodes: &mut Nodes, partial: &Partial) {
     let asked = asked(nodes, partial);
     afford(cx, nodes, &asked);
-    // A call that changes what there was no fuel for is made.
+    // A call stays if it changes an object for which there was no fuel.
     exclude_with_calls(func, nodes);
     let any = (0..nodes.nodes.len()).any(|n| !nodes.is_out(n));
     if !any {
@@ -73,7 +73,7 @@ fn asked(nodes: &Nodes, partial: &Partial) -> AskedFields {
     asked
 }
 
-/// Gives up the groups for which there is no room or no fuel.
+/// Drops the groups for which there is no room or no fuel.
 fn afford(cx: &mut PassCx<'_>, nodes: &mut Nodes, asked: &AskedFields) {
     let mut sizes: FxHashMap<NodeId, usize> = FxHashMap::default();
     for node in 0..nodes.nodes.len() {
@@ -101,7 +101,7 @@ struct Rewriter<'a> {
     variables: Vec<Variable>,
     /// The number of a variable.
     of: FxHashMap<(NodeId, usize, Asked), usize>,
-    /// The present values of the variables that the block at hand has touched.
+    /// The current values of the variables that the current block has touched.
     now: FxHashMap<usize, Value>,
     values: Replacements,
     dead: Vec<Inst>,
@@ -176,7 +176,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The variables of a φ are φ of the variables that its operands have at the ends of the blocks in front.
+    /// The variables of a φ are φ of the variables that its operands have at the ends of the predecessors.
     fn enter_phi(&mut self, func: &mut Func, block: Block, inst: Inst, node: NodeId) {
         for (field, asked) in self.fields(node) {
             let edges: Vec<(Block, Value)> = func
@@ -222,7 +222,7 @@ impl Rewriter<'_> {
             cx.facts.cfg().preds(block).iter().copied().filter(|&p| rpo.is_reachable(p)).collect();
         preds.sort_unstable_by_key(|&p| rpo.position(p));
         preds.dedup();
-        // The only block in front was visited before.
+        // The only predecessor was visited before.
         if let ([pred], Some(&(block, value))) = (preds.as_slice(), self.variables[variable].ends.last())
             && *pred == block
         {
@@ -235,7 +235,7 @@ impl Rewriter<'_> {
         value
     }
 
-    /// `value` takes the place of what an instruction gives. It may be asserted to be narrower; the assertion stays.
+    /// Replaces the result of an instruction by `value`. The result may be asserted to be narrower; the assertion stays.
     fn replace(&mut self, func: &mut Func, cx: &PassCx<'_>, inst: Inst, value: Value) {
         if give(func, cx.types(), inst, value) {
             if let Some(result) = func.result(inst) {
@@ -261,7 +261,7 @@ impl Rewriter<'_> {
         let mut repair = Repair::default();
         for variable in self.variables {
             repair.add(variable.stand_in, variable.ends);
-            // A use that no definition reaches is on no path that is taken.
+            // A use that no definition reaches is never executed.
             let nothing = func.constant(Const::Undef(func.ty(variable.stand_in)));
             self.values.set(variable.stand_in, nothing);
         }

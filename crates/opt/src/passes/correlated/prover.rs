@@ -1,4 +1,4 @@
-//! Proofs of "a is at most b + k" from what was tested on the way to a place.
+//! Proofs of "a is at most b + k" from the tests that dominate a place.
 //!
 //! ```text
 //! 1: sle_int(1, n)  ──yes──►  2: i = φ (1 => 1, 3 => i')              to prove in 2: i ≤ n
@@ -15,7 +15,7 @@
 //! itself: it holds for the φ of the iteration before (the other side must be made outside of the loop, so that it is the same).
 //!
 //! Wrapping is harmless where it makes a sum smaller for an upper bound, or larger for a lower one; elsewhere it is
-//! proved not to happen. The method is that of Bodík, Gupta and Sarkar, "ABCD: eliminating array bounds checks on demand"
+//! proved not to happen. The method follows Bodík, Gupta and Sarkar, "ABCD: eliminating array bounds checks on demand"
 //! (2000), with comparisons of any kind as facts and without their graph.
 //!
 //! Cost: at most [`MAX_GOALS`] goals for a query, [`MAX_DEPTH`] nested, with [`MAX_FACTS`] facts for each.
@@ -31,16 +31,16 @@ use brolga_ir::{Block, Func, Inst, Op, Value};
 use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
 
-/// Goals for one question. Checks in loops take 5 to 20.
+/// The most goals for one query. Checks in loops take 5 to 20.
 const MAX_GOALS: u32 = 96;
 
 /// Nested goals.
 const MAX_DEPTH: u32 = 12;
 
-/// Facts about one value that are looked at. More belong to long chains of comparisons with constants.
+/// The most facts examined for one value. More occur only in long chains of comparisons with constants.
 const MAX_FACTS: usize = 12;
 
-/// Values that come into a φ.
+/// The most operands of a φ.
 const MAX_EDGES: usize = 6;
 
 /// Facts that are kept of the calls of one block.
@@ -48,22 +48,22 @@ const MAX_CALLS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct Fact {
-    /// Where it holds: in all that this block dominates.
+    /// Where it holds: in all blocks that this one dominates.
     block: Block,
-    /// The block itself excepted.
+    /// Except the block itself.
     behind: bool,
     test: Test,
 }
 
-/// A place: a block, or a way from it to another.
+/// A place: a block, or an edge from it to another.
 #[derive(Clone, Copy)]
 pub(super) struct At<'t> {
     pub(super) block: Block,
-    /// The tests that hold on the way besides.
+    /// The further tests that hold on the edge.
     pub(super) way: &'t [Test],
 }
 
-/// The question, and the facts behind the answer.
+/// The query, and the facts for its proof.
 pub(super) struct Prover<'a> {
     cfg: &'a Cfg,
     rpo: &'a Rpo,
@@ -75,7 +75,7 @@ pub(super) struct Prover<'a> {
     by_value: Vec<u32>,
     /// By block: what calls in it prove about their operands.
     calls: FxHashMap<Block, Vec<Test>>,
-    /// Facts that calls in the present block have proved so far.
+    /// Facts that calls in the current block have proved so far.
     here: Vec<Test>,
     /// Goals that are being proved for φ.
     assumed: Vec<(Option<Value>, Option<Value>, i128)>,
@@ -87,7 +87,7 @@ pub(super) struct Prover<'a> {
 impl<'a> Prover<'a> {
     /// Collects the facts of all reachable blocks.
     pub(super) fn new(func: &Func, cfg: &'a Cfg, rpo: &'a Rpo, tree: &'a DomTree) -> Prover<'a> {
-        // A branch tells two things on each of its ways, as a rule.
+        // Usually each edge of a branch yields two facts.
         let mut facts = Vec::with_capacity(2 * rpo.blocks().len());
         let mut tests = Vec::new();
         let mut calls: FxHashMap<Block, Vec<Test>> = FxHashMap::default();
@@ -121,12 +121,12 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// Goes to the start of a block: later queries refer to it.
+    /// Moves to the start of a block: later queries refer to it.
     pub(super) fn enter_block(&mut self) {
         self.here.clear();
     }
 
-    /// Goes past an instruction of the block.
+    /// Advances past an instruction of the block.
     pub(super) fn pass_by(&mut self, func: &Func, inst: Inst) {
         if self.here.len() < MAX_CALLS {
             self.here.extend(call_test(func, inst));
@@ -146,13 +146,13 @@ impl<'a> Prover<'a> {
         })
     }
 
-    /// Where the numbers of the facts about a value stand.
+    /// The positions of the indices of facts about a value.
     fn numbers(&self, value: Value) -> impl Iterator<Item = u32> + use<> {
         let (start, end) = self.of[value];
         (start..end).take(MAX_FACTS)
     }
 
-    /// The fact whose number stands there, if it holds in the block.
+    /// The fact whose index is at this position, if it holds in the block.
     fn holds(&self, at: u32, block: Block) -> Option<Test> {
         let fact = self.facts[self.by_value[at as usize] as usize];
         let holds = match fact.behind {
@@ -245,14 +245,14 @@ impl<'a> Prover<'a> {
         if i128::from(x.lo) > i128::from(y.hi) + k {
             return false;
         }
-        // Arithmetic leaves one goal, facts leave several, and φ one for each way in.
+        // Arithmetic leaves one goal, facts leave several, and a φ one for each incoming edge.
         a.is_some_and(|a| self.by_smaller_side(func, a, b, k, at, depth))
             || b.is_some_and(|b| self.by_larger_side(func, a, b, k, at, depth))
             || self.by_facts_cheaply(func, a, b, k, at, depth)
             || self.by_phi(func, a, b, k, depth)
     }
 
-    /// By what comes into a φ on one of the sides.
+    /// By the operands of a φ on one of the sides.
     fn by_phi(&mut self, func: &Func, a: Option<Value>, b: Option<Value>, k: i128, depth: u32) -> bool {
         let phi = |side: Option<Value>| {
             side.and_then(|v| func.def_inst(v)).filter(|&inst| func.op(inst) == Op::Phi)
@@ -269,8 +269,8 @@ impl<'a> Prover<'a> {
         })
     }
 
-    /// As [`Self::by_facts`], with half of the goals: facts about a counter lead to each other many times before they lead nowhere, and the
-    /// proof may be in the φ.
+    /// As [`Self::by_facts`], with half of the goals: facts about a counter lead to each other many times before they fail,
+    /// and the proof may be in the φ.
     fn by_facts_cheaply(
         &mut self,
         func: &Func,
@@ -287,7 +287,7 @@ impl<'a> Prover<'a> {
         found
     }
 
-    /// From a test on the way, or a fact about one of the sides.
+    /// From a test on the edge, or a fact about one of the sides.
     fn by_facts(
         &mut self,
         func: &Func,
@@ -326,7 +326,7 @@ impl<'a> Prover<'a> {
             }
             Test::Differ(p, q) => [(p, q), (q, p)].into_iter().any(|(p, q)| {
                 let c = i128::from(q.plus) - i128::from(p.plus);
-                // p ≤ q - 1 follows from p ≤ q, and then q - 1 ≤ b + k is left to show; or a ≤ p + k + 1.
+                // p ≤ q - 1 follows from p ≤ q, and q - 1 ≤ b + k remains to be shown; or a ≤ p + k + 1.
                 let least = p.value == a && self.goal(func, q.value, b, k + 1 - c, at, depth);
                 let most = !least && q.value == b && self.goal(func, a, p.value, k + 1 - c, at, depth);
                 (least || most) && self.goal(func, p.value, q.value, c, at, depth)
@@ -435,7 +435,7 @@ impl<'a> Prover<'a> {
         self.goal(func, None, Some(value), 0, at, depth)
     }
 
-    /// Proves something for all that comes into a φ, where it may be assumed for the φ itself.
+    /// Proves a goal for all operands of a φ, where it may be assumed for the φ itself.
     fn for_all_edges(
         &mut self,
         func: &Func,
@@ -471,7 +471,7 @@ impl<'a> Prover<'a> {
     }
 }
 
-/// The numbers of the facts about each value, ascending: by value where its numbers begin and end in the list beside.
+/// The numbers of the facts about each value, ascending: by value, the range of its indices in the second list.
 fn by_value(facts: &[Fact], values: usize) -> (SecondaryMap<Value, (u32, u32)>, Vec<u32>) {
     let sides = |fact: &Fact| {
         let (a, b) = match fact.test {
@@ -480,7 +480,7 @@ fn by_value(facts: &[Fact], values: usize) -> (SecondaryMap<Value, (u32, u32)>, 
         };
         a.into_iter().chain(b)
     };
-    // First how many there are, then where the next one goes.
+    // First the counts, then the next free positions.
     let mut of: SecondaryMap<Value, (u32, u32)> = sized(values);
     for value in facts.iter().flat_map(sides) {
         of[value].1 += 1;

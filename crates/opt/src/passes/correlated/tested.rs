@@ -1,4 +1,4 @@
-//! Facts about values that follow from the ways of branches and from calls that return.
+//! Facts about values that follow from the edges of branches and from calls that return.
 //!
 //! ```text
 //! goto #3 if not slt_int(a, b)             to 2: a ≤ b - 1      to 3: b ≤ a
@@ -57,7 +57,7 @@ pub(super) fn term(func: &Func, value: Value) -> Term {
     Term { value: Some(value), plus: 0 }
 }
 
-/// A fact about an operand of a call, behind the call.
+/// A fact about an operand of a call that holds after the call.
 pub(super) fn call_test(func: &Func, inst: Inst) -> Option<Test> {
     let (Op::CallRuntime(RuntimeFn::GcMemory), &[_, length]) = (func.op(inst), func.args(inst)) else {
         return None;
@@ -65,10 +65,10 @@ pub(super) fn call_test(func: &Func, inst: Inst) -> Option<Test> {
     Some(Test::AtMost(ZERO, term(func, length), 0))
 }
 
-/// Conditions with what they are.
+/// Conditions with their values.
 type Parts = SmallVec<[(Value, bool); 4]>;
 
-/// The tests that hold on the way from one block to another because of the branch that ends the first.
+/// The tests that hold on the edge from one block to another because of the branch that ends the first.
 pub(super) fn way_tests(func: &Func, from: Block, to: Block, tests: &mut Vec<Test>) {
     let Some(end) = func.terminator(from).filter(|&t| func.op(t) == Op::Branch) else { return };
     let (&[cond], &[yes, no]) = (func.args(end), func.inst_blocks(end)) else { return };
@@ -104,7 +104,7 @@ fn compared(
         let made = func.def_inst(v).map(|inst| func.op(inst));
         matches!(made, Some(Op::Intrinsic(op)) if matches!(op, I::EqInt | I::NeInt | I::SltInt | I::SleInt | I::UltInt | I::UleInt))
     };
-    // Of bytes that hold truth values.
+    // For bytes that hold truth values.
     match op {
         I::AndInt if truth => parts.extend([x, y].into_iter().filter(|&v| is_truth(v)).map(|v| (v, true))),
         I::OrInt if !truth => parts.extend([(x, false), (y, false)]),

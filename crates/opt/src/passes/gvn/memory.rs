@@ -14,10 +14,10 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use smallvec::SmallVec;
 
-/// A load looks back over at most this many edges.
+/// The most edges that the search for a load's value visits.
 pub(super) const MAX_WAYS: usize = 48;
 
-/// A load looks at no more than this many accesses on the way back.
+/// The most accesses that the search for a load's value visits.
 pub(super) const MAX_ACCESSES: usize = 128;
 
 /// More φ than this for one load would cost more registers than the load costs time.
@@ -37,7 +37,7 @@ pub(super) struct Memory<'a> {
     stamp: u32,
     /// The open blocks before the load in question, its own among them.
     open: Vec<Block>,
-    /// Loads that were put on a way from one block to another.
+    /// Loads that were inserted on an edge.
     added: Vec<(Block, Block, Inst)>,
     /// The φ that were made.
     merged: Vec<Inst>,
@@ -53,7 +53,7 @@ enum Out {
     Value(Value),
     /// Its value when the block was entered.
     Open,
-    /// It is what the load in question gives.
+    /// It is the result of the load in question.
     Own,
 }
 
@@ -67,22 +67,22 @@ enum In {
     Phi(Block),
 }
 
-/// The findings about a block for one question.
+/// The findings about a block for one query.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// The question to which the rest belongs.
+    /// The query to which the rest belongs.
     stamp: u32,
     /// Its value at the end; `None` if it was not needed.
     out: Option<Out>,
     /// Whether the block is in the list of open blocks.
     open: bool,
-    /// Some way in brings nothing.
+    /// Some incoming edge has no value.
     lacks: bool,
     arrives: In,
     phi: PackedOption<Value>,
 }
 
-/// A load with what is needed to look for its value.
+/// A load, and the data for the search of its value.
 struct Question {
     inst: Inst,
     block: Block,
@@ -97,9 +97,9 @@ struct Question {
 enum Found {
     Nothing,
     Value(Value),
-    /// A value on every way.
+    /// Available on every incoming edge.
     Merge,
-    /// A value on every way but the one from this block.
+    /// Available on every incoming edge except this block's.
     AllBut(Block),
 }
 
@@ -144,7 +144,7 @@ impl<'a> Memory<'a> {
         self.loads[inst] != 0
     }
 
-    /// Replaces a load by what is known to be at its place.
+    /// Replaces a load by the known value of its place.
     pub(super) fn forward(
         &mut self,
         func: &mut Func,
@@ -245,7 +245,7 @@ impl<'a> Memory<'a> {
         Out::Open
     }
 
-    /// Looks for the place on the ways to the block of the load.
+    /// Searches the paths to the block of the load for the place.
     fn look_back(
         &mut self,
         func: &Func,
@@ -277,7 +277,7 @@ impl<'a> Memory<'a> {
         if movable { Found::AllBut(way) } else { Found::Nothing }
     }
 
-    /// Whether nothing in a block in front of an instruction may throw or not end, or keeps it in its place.
+    /// Whether no instruction of a block before this one may throw, not end, or pin it.
     fn always_executed(&self, func: &Func, block: Block, inst: Inst) -> bool {
         let returns = |i: Inst| {
             let does = effects(func, self.types, i);
@@ -287,8 +287,8 @@ impl<'a> Memory<'a> {
         before().nth(MAX_ACCESSES).is_none() && before().all(returns)
     }
 
-    /// Finds the open blocks from which the load is reached. `None` if there are too many; else whether any block knows the
-    /// place.
+    /// Finds the open blocks from which the load is reached. `None` if there are too many; otherwise whether any block
+    /// determines the place.
     fn collect(
         &mut self,
         func: &Func,
@@ -302,8 +302,8 @@ impl<'a> Memory<'a> {
         let (mut any, mut ways, mut next) = (false, 0, 0);
         while let Some(&block) = self.open.get(next) {
             next += 1;
-            // The value at the function's start is unknown. And before the block that defines a part of the address, that part
-            // is what it was in the iteration before.
+            // The value at the function's start is unknown. And before the block that defines a part of the address, that
+            // part has its value of the iteration before.
             if self.cfg.entry() == Some(block) || question.at.parts().any(|v| made_in(func, v, block)) {
                 self.seen[block].lacks = true;
                 continue;
@@ -314,7 +314,7 @@ impl<'a> Memory<'a> {
                     return None;
                 }
                 self.touch(pred);
-                // A handler is entered from wherever something threw, not from the end of the block of its `enter`.
+                // A handler is entered from wherever an exception was thrown, not from the end of the block of its `enter`.
                 if func.terminator(pred).is_some_and(|t| func.op(t) == Op::Enter) {
                     self.seen[block].lacks = true;
                     continue;
@@ -337,7 +337,7 @@ impl<'a> Memory<'a> {
         Some(any)
     }
 
-    /// Forgets what was known about a block for another question.
+    /// Resets the findings about a block from another query.
     fn touch(&mut self, block: Block) {
         if self.seen[block].stamp != self.stamp {
             self.seen[block] = Seen { stamp: self.stamp, ..Seen::default() };
@@ -351,7 +351,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Notes which open blocks have a way in that brings nothing.
+    /// Marks the open blocks that have an incoming edge without a value.
     fn mark_lacking(&mut self) {
         loop {
             let mut changed = false;
@@ -371,7 +371,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// The value that a block hands on, when the load in question stands in `home`.
+    /// The value at the end of a block, when the load in question is in `home`.
     fn leaves(&self, block: Block, home: Block) -> In {
         match self.seen[block].out {
             Some(Out::Value(value)) => In::Value(value),
@@ -381,7 +381,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Finds what arrives in each open block. A block in which different things do is settled, so this ends.
+    /// Determines the incoming value of each open block. A block with different incoming values is settled, so this ends.
     fn solve(&mut self, home: Block) {
         loop {
             let mut changed = false;
@@ -409,7 +409,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Makes the φ, and gives what arrives in the block of the load.
+    /// Makes the φ, and returns the incoming value of the block of the load.
     fn merge(&mut self, func: &mut Func, home: Block, ty: Type, own: Value) -> Value {
         for &block in &self.open {
             if self.seen[block].arrives == In::Phi(block) {
@@ -445,7 +445,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Puts a load on the way from one block to another.
+    /// Puts a load on the edge from one block to another.
     fn add_load(&mut self, func: &mut Func, (from, to): (Block, Block), load: Inst, at: Location) {
         let (Some(end), Some(value)) = (func.terminator(from), func.result(load)) else { return };
         if func.op(end) != Op::Goto {
@@ -458,8 +458,8 @@ impl<'a> Memory<'a> {
         self.blocks[from].push(Access { inst: load, effects, known: Some(known) });
     }
 
-    /// Removes the φ that turned out to merge one value with themselves: what an iteration brings was a load of its own when they
-    /// were made, and has been forwarded since.
+    /// Removes the φ that merge one value with themselves: the operand from the latch was a load when they were made, and
+    /// has been forwarded since.
     pub(super) fn fold_phis(&self, func: &mut Func, values: &mut Replacements) {
         let mut open = self.merged.clone();
         loop {
@@ -481,9 +481,9 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Makes a block for every way that leaves a branch and got loads.
+    /// Makes a block for every edge of a branch that has loads.
     pub(super) fn place_loads(mut self, func: &mut Func) {
-        // Stable: loads of one way stay in the order in which they were added.
+        // Stable: loads of one edge stay in the order in which they were added.
         self.added.sort_by_key(|&(from, to, _)| (from, to));
         for group in self.added.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (from, to, _) = group[0];

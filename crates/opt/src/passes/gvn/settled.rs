@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 /// In a function with more instructions that write headers nothing is settled.
 const MAX_WRITERS: usize = 64;
 
-/// By array: its block, and what is stored there.
+/// By array: its block, and the stores there.
 #[derive(Default)]
 pub(super) struct Settled {
     arrays: FxHashMap<Value, (Block, SmallVec<[Known; 4]>)>,

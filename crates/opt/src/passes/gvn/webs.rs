@@ -1,13 +1,13 @@
-//! φ that hand one value round.
+//! φ that pass one value around a cycle.
 //!
 //! ```text
-//! 2: %5 = φ (#1 => %3, #6 => %9)          %5 and %9 are %3, although neither shows it by itself
+//! 2: %5 = φ (#1 => %3, #6 => %9)          %5 and %9 are %3, although neither φ alone shows it
 //! 4: %9 = φ (#2 => %5, #3 => %3)
 //! ```
 //!
-//! The analysis is optimistic: a φ is the common value of those of its operands that have one so far, or itself if they differ. The facts at the
-//! fixpoint are true, and the value dominates the φ: the last edge by which it entered
-//! the web lies on every path to it.
+//! The analysis is optimistic: a φ is the common value of its operands that have one so far, or itself if they differ. The
+//! facts at the fixpoint are true, and the value dominates the φ: the last edge by which it entered the web is on every path
+//! to it.
 //!
 //! Cost: a few sweeps over the φ; nothing is found where they do not settle within [`MAX_SWEEPS`].
 
@@ -23,7 +23,7 @@ const MAX_SWEEPS: usize = 12;
 /// Replaces the φ that can only have one value, by this value.
 pub(super) fn fold(func: &mut Func, cx: &mut PassCx<'_>, cfg: &Cfg, rpo: &Rpo, values: &mut Replacements) {
     let mut phis: Vec<(Inst, Value)> = Vec::new();
-    // By φ: the value that it is taken to be, if anything is known.
+    // By φ: its assumed value, if any.
     let mut is: FxHashMap<Value, Option<Value>> = FxHashMap::default();
     for &block in rpo.blocks() {
         let ways = cfg.preds(block).iter().filter(|&&p| rpo.is_reachable(p)).count();

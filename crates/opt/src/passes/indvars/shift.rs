@@ -1,4 +1,4 @@
-//! One counter where there were two, and tests of a counter before its step made tests behind it.
+//! Merges two counters into one, and moves tests of a counter before its step to after it.
 //!
 //! ```text
 //! h: %i = φ (p => 2, h => %n)               h: %k = φ (p => 1, h => %m)
@@ -7,9 +7,9 @@
 //!    goto h if sle_int(%i, len)                goto h if sle_int(%m, len)
 //! ```
 //!
-//! The new counter is one step behind the old one, so its next value is the old counter's value. All sums are modulo 2⁶⁴: the tested numbers
-//! are the same, and nothing is assumed of ranges. If the test compares the counter plus a constant, the new counter is
-//! that much ahead as well.
+//! The new counter lags the old one by one step, so its next value is the old counter's value. All sums are modulo 2⁶⁴: the
+//! tested numbers are the same, and nothing is assumed of ranges. If the test compares the counter plus a constant, the new
+//! counter is ahead by the same constant.
 //!
 //! Counters of one step that start with constants differ by a constant in every iteration: one of them stays, the tested one if there is one, and
 //! the others become sums.
@@ -36,7 +36,7 @@ pub(super) struct Equal {
     distance: i128,
 }
 
-/// The counters of a loop that need not be there.
+/// The redundant counters of a loop.
 pub(super) fn equal_steps(
     func: &Func,
     loops: &Loops,
@@ -50,7 +50,7 @@ pub(super) fn equal_steps(
     let mut all: Vec<(Recurrence, (i128, i128))> =
         recurrences(func, loops, shape).filter_map(|r| Some((r, known(&r)?))).collect();
     let tested = Test::at(func, loops, shape, shape.latch).map(|test| test.counter.value);
-    // Stable: the tested one first, the others as they stand.
+    // Stable: the tested one first, the others in their order.
     all.sort_by_key(|(r, _)| Some(r.value) != tested);
     let mut found = Vec::new();
     for (n, &(other, (start, step))) in all.iter().enumerate() {

@@ -8,16 +8,19 @@
 //! x: … uses of %t …                          x: … uses of p's %t …
 //! ```
 //!
-//! In iteration j, from 0, a counter is `start + step·j`, so what is made of counters and invariant values by sums and products is a polynomial
-//! `a0 + a1·j + a2·j²`, of which the pass takes those up to the second degree. The sum of `C(j, k)` over N iterations is `C(N, k + 1)`, and `j²` is `2·C(j, 2) + j`.
+//! In iteration j, from 0, a counter is `start + step·j`, so sums and products of counters and invariant values are
+//! polynomials `a0 + a1·j + a2·j²`, up to the second degree. The sum of `C(j, k)` over N iterations is `C(N, k + 1)`, and
+//! `j²` is `2·C(j, 2) + j`.
 //!
 //! **Modulo 2⁶⁴.** `C(N, 2)` is `(N >> 1) · ((N - 1) | 1)`: of two neighbours one is even, and halved. `3·C(N, 3)` is `C(N, 2)·(N - 2)`, and a division by 3
 //! is a product with the inverse of 3, which is exact modulo 2⁶⁴ because 3 is odd.
 //!
-//! **N** is the distance of the bound from the start. The counter goes up by one, so it meets a bound that it has to differ from; one that it has to be below is
-//! known not to be below the start. If start and bound are equal the loop has 2⁶⁴ iterations, so nothing after it is ever executed.
+//! **N** is the distance of the bound from the start. The counter goes up by one, so it meets a bound that it has to differ
+//! from; one that it has to stay below is known to be at least the start. If start and bound are equal the loop has 2⁶⁴
+//! iterations, so nothing after it is ever executed.
 //!
-//! Only sums that nothing else in the loop uses are computed so: then nothing of them is left in it, and `loop-delete` finds most of these loops empty.
+//! Only sums that nothing else in the loop uses are replaced: then the loop no longer computes them, and `loop-delete` finds
+//! most of these loops empty.
 //!
 //! Cost: the instructions that a sum is made of, at most [`MAX_STEPS`]. Not done: higher degrees, other widths than 64 bits, products.
 
@@ -30,7 +33,7 @@ use brolga_ir::analysis::{Loops, Uses};
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 
-/// How many instructions a polynomial is made of at most.
+/// The most instructions that make up a polynomial.
 const MAX_STEPS: u32 = 12;
 /// The inverse of 3 modulo 2⁶⁴.
 const INVERSE_OF_3: u64 = 0xaaaa_aaaa_aaaa_aaab;
@@ -44,7 +47,7 @@ pub(super) struct Sums<'a> {
     pub(super) undefined: &'a MaybeUndefined,
 }
 
-/// `a0 + a1·j + a2·j²`; what is missing is 0.
+/// `a0 + a1·j + a2·j²`; missing coefficients are 0.
 type Polynomial = [Option<Value>; 3];
 
 impl Sums<'_> {
@@ -94,7 +97,7 @@ impl Sums<'_> {
         true
     }
 
-    /// A φ that is a sum and is used for nothing else in the loop: its start, its next value, how that is made, and what is added.
+    /// A φ that is a sum and is used for nothing else in the loop: its start, its next value, the operation, and the addend.
     fn sum(&self, func: &Func, phi: Inst) -> Option<(Value, Value, Intrinsic, Value)> {
         let shape = self.counted.shape;
         let value = func.result(phi).filter(|&v| func.ty(v) == Type::I64)?;
@@ -243,7 +246,7 @@ impl Polynomials<'_> {
     }
 }
 
-/// Makes sums and products at the end of a block; those of constants are constants.
+/// Makes sums and products at the end of a block; operations on constants are folded.
 struct Maker<'a> {
     func: &'a mut Func,
     types: &'a Types,

@@ -8,13 +8,13 @@
 //!                                             rest
 //! ```
 //!
-//! A body of one block goes in front of the call, and the block is not cut. Values are renamed through a table; constants,
+//! A body of one block goes before the call, and the block is not cut. Values are renamed through a table; constants,
 //! callees and C signatures are registered again in the caller. Instructions keep the source places that they have in the
 //! callee.
 //!
-//! [`copy_apart`] does the first half alone: blocks without an edge in, whose returns stay.
+//! [`copy_apart`] does only the first half: blocks without predecessors, which keep their returns.
 //!
-//! Cost: linear in the callee, plus the instructions behind the call, which move to a new block.
+//! Cost: linear in the callee, plus the instructions after the call, which move to a new block.
 
 use crate::refit::{differs, refit};
 use brolga_ir::builtin::Builtin;
@@ -38,7 +38,7 @@ pub(in crate::passes) struct Copied {
     pub(in crate::passes) tail: Option<Block>,
 }
 
-/// Copies `callee` to where `call` stands in `caller` and removes the call. `args` are the values of the callee's
+/// Copies `callee` to the place of `call` in `caller` and removes the call. `args` are the values of the callee's
 /// parameters, and `result` is the type of the call's result.
 pub(in crate::passes) fn copy_body(
     caller: &mut Func,
@@ -110,14 +110,14 @@ pub(in crate::passes) fn copy_body(
     Some(Copied { result: value, calls: copy.calls, insts: copy.made.len(), tail: Some(tail) })
 }
 
-/// Where blocks were copied to, and what their values became.
+/// The copies of blocks, and of their values.
 pub(crate) struct Apart {
     pub(crate) blocks: SecondaryMap<Block, PackedOption<Block>>,
     pub(crate) values: SecondaryMap<Value, PackedOption<Value>>,
 }
 
-/// Copies all blocks of `from` behind those of `to`. `args` are the values of the parameters; nothing leads to the copies, and they
-/// return from `to`.
+/// Copies all blocks of `from` after the blocks of `to`. `args` are the values of the parameters; nothing leads to the
+/// copies, and they return from `to`.
 pub(crate) fn copy_apart(to: &mut Func, from: &Func, cx: &Context, args: &[Value]) -> Apart {
     let mut copy = Copy::new(from, cx, args);
     copy.returns_stay = true;
@@ -149,7 +149,7 @@ struct Copy<'a> {
     /// Each instruction of the callee with its copy, which has no operands until `fill`.
     made: Vec<(Inst, Inst)>,
     calls: Vec<Inst>,
-    /// The copies of blocks that returned, with what they returned.
+    /// The copies of blocks that returned, with the returned values.
     returns: Vec<(Block, Value)>,
     /// Whether returns are copied as they are, and do not become jumps.
     returns_stay: bool,
@@ -157,7 +157,7 @@ struct Copy<'a> {
     statics: Vec<StaticBound>,
 }
 
-/// The static parameters of a method in a call; nothing if its body reads one that the types of the call leave open.
+/// The static parameters of a method in a call; `None` if its body reads one that the types of the call leave open.
 pub(in crate::passes) fn bound_statics(
     callee: &Func,
     types: &Types,
@@ -247,7 +247,7 @@ impl<'a> Copy<'a> {
                 (_, Some(StaticBound::Value(value)), _) => {
                     let value = caller.static_value(&self.cx.types, value);
                     match types.first() {
-                        // The callee says of which type it is; here it is not.
+                        // The value is not of the type that the callee asserts.
                         Some(&ty) if !self.cx.types.is_subtype(caller.ty(value), ty) => {
                             let ty = caller.constant(self.cx.types.type_constant(ty));
                             (Op::Builtin(Builtin::Typeassert), smallvec![value, ty])
@@ -268,7 +268,7 @@ impl<'a> Copy<'a> {
         new
     }
 
-    /// Registers in the caller what an operation refers to.
+    /// Registers in the caller the entities that an operation refers to.
     fn op(&mut self, caller: &mut Func, op: Op) -> Op {
         match op {
             Op::Invoke(id) | Op::CFunction(id) => {
@@ -297,7 +297,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Gives all copies their operands and targets. Returns become jumps to `tail`.
+    /// Adds the operands and targets of all copies. Returns become jumps to `tail`.
     fn fill(&mut self, caller: &mut Func, tail: Option<Block>) {
         for (old, new) in std::mem::take(&mut self.made).iter().copied() {
             self.made.push((old, new));

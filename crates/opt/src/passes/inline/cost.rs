@@ -3,7 +3,8 @@
 //! The sum over all instructions is compared with [`InlineLimits::threshold`]. It over-counts on purpose: both sides of a branch are added, and a
 //! loop counts its body once plus a penalty for the jump back. The figures are Julia's; the rows explain them.
 //!
-//! Cost: one visit to each instruction up to the threshold or `MAX_INSTS`, whichever comes first; to all of a body that is wanted by a hint.
+//! Cost: one visit to each instruction up to the threshold or `MAX_INSTS`, whichever comes first; to all of a body that a
+//! hint requests.
 
 use crate::options::InlineLimits;
 use brolga_ir::builtin::Builtin;
@@ -12,12 +13,12 @@ use brolga_ir::types::TypeKind;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types};
 use cranelift_entity::EntitySet;
 
-/// Many statements cost nothing (φ, fields, tuples), but copying them takes time: longer bodies are not looked at further.
+/// Many statements cost nothing (φ, fields, tuples), but copying them takes time: longer bodies are not examined further.
 const MAX_INSTS: usize = 1000;
 
 /// A call of something that is not known, of C, or of compiled code: moving arguments, saving registers, returning.
 const CALL: u32 = 20;
-/// A jump back: the body probably runs often, and the call is then the least of it.
+/// A jump back: the body probably runs often, which makes the cost of the call negligible.
 const BACK_EDGE: u32 = 40;
 
 /// The cost of a body and its number of instructions; `None` if it is not to be inlined with any threshold.
@@ -95,7 +96,7 @@ fn inst_cost(func: &Func, types: &Types, limits: &InlineLimits, given: &[Type], 
         Op::Builtin(b) if b.refusal().is_some() => return None,
         Op::Intrinsic(i) => intrinsic_cost(func, inst, i),
         Op::Builtin(b) => builtin_cost(func, types, limits, given, inst, b),
-        // A block that does not return is an error path, which is no part of the usual cost.
+        // A block that does not return is an error path, which is not part of the usual cost.
         Op::Call | Op::Invoke(_) | Op::ForeignCall(_) if result == Type::BOTTOM => 0,
         Op::Call | Op::Invoke(_) | Op::ForeignCall(_) => CALL,
         _ if op.level() == Some(brolga_ir::Level::Low) => return None,
@@ -113,7 +114,7 @@ fn intrinsic_cost(func: &Func, inst: Inst, op: Intrinsic) -> u32 {
 fn full_intrinsic_cost(op: Intrinsic) -> u32 {
     use Intrinsic as I;
     match op {
-        // No instruction, or one that disappears in its neighbours.
+        // No instruction, or one that is folded into its neighbours.
         I::Bitcast | I::SextInt | I::ZextInt | I::TruncInt | I::NotInt | I::HaveFma => 0,
         // A multiplier's latency.
         I::MulInt => 3,
@@ -164,9 +165,9 @@ fn builtin_cost(
     let known = |n: usize| func.args(inst).get(n).is_some_and(|&v| is_known(v));
     let by_type = |known: bool, cost: u32| if known { cost } else { limits.nonleaf_penalty };
     match op {
-        // Mostly gone after scalar replacement, and what iteration and destructuring are made of.
+        // Mostly removed by scalar replacement; iteration and destructuring consist of these.
         B::Getfield | B::Tuple | B::Getglobal | B::Compilerbarrier | B::Donotdelete | B::Blackbox => 0,
-        // Leaves the function.
+        // These leave the function.
         B::Throw | B::ThrowMethoderror => 0,
         B::Egal | B::Typeof | B::Sizeof | B::Nfields | B::Isdefined | B::Isa | B::Ifelse | B::Typeassert => 1,
         B::Memoryrefnew | B::Memoryrefoffset => 1,

@@ -1,4 +1,4 @@
-//! Bodies with constants for some of their parameters: what is too dear in general may be cheap for one call.
+//! Bodies with constants for some of their parameters: a body that is too expensive in general may be cheap for one call.
 //!
 //! ```text
 //! function power(x, n)                            power(x, 2), after the passes
@@ -29,7 +29,7 @@ const MAX_SPECIAL: usize = 16;
 /// Longer bodies rarely fold to something small, and cost more to try.
 const MAX_INSTS: usize = 400;
 
-/// Values that are looked at behind a condition.
+/// The most values that are examined for a condition.
 const MAX_STEPS: u32 = 12;
 
 /// Passes that fold the constants and remove unreachable code.
@@ -95,8 +95,8 @@ impl Specials {
     }
 }
 
-/// Whether some branch tests nothing but constants and parameters that are known: without one no way through the body goes, and it
-/// stays about as expensive.
+/// Whether some branch tests nothing but constants and parameters that are known: without one no path through the body is
+/// removed, and it stays about as expensive.
 fn decide_a_branch(callee: &Func, constants: &[Option<Const>]) -> bool {
     let param = |value: Value| callee.params().iter().position(|&p| p == value);
     let conditions =

@@ -93,7 +93,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// The order by the distance of two walks; `None` if a routine would be of no use.
+/// The order by the distance of two walks; `None` if a routine would not help.
 fn by_distance(func: &Func, stores: &Stores, from: &Walk) -> Option<Order> {
     let (to, from) = (&stores.to.sum, &from.sum);
     if to.factor != from.factor {

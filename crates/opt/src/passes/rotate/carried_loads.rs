@@ -1,4 +1,5 @@
-//! Loads what an iteration works on in that iteration, if the iteration before did it: `for x in v` as front ends print it.
+//! Moves loads that an iteration makes for the next one to the iteration that uses them: `for x in v` as front ends print
+//! it.
 //!
 //! ```text
 //! p: %a = load(q + 0)                         p:
@@ -9,9 +10,10 @@
 //!    %n = add_int(%s, 1)   goto h                goto h
 //! ```
 //!
-//! Then only counters pass from iteration to iteration. The address is that of the next iteration, one step of its counter further; with the
-//! counter's start it is the address of the load in front of the loop. Nothing after either load writes there before the head,
-//! and that in the latch has no other use. The first one may have, as where several loops read from the same start: then it stays.
+//! Then only counters pass from iteration to iteration. The latch loads from the next iteration's address, one step of its
+//! counter further; with the counter's start it is the address of the load before the loop. Nothing after either load writes
+//! there before the head, and the load in the latch has no other use. The first one may have other uses, as where several
+//! loops read from the same start: then it stays.
 //!
 //! Cost: the φ of heads; addresses and uses of the whole function where some φ has two loads. Not done: indices with more than one part;
 //! loads in other blocks than the latch.
@@ -28,13 +30,13 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Access;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 
-/// At most so many blocks may lie between the first load and the head.
+/// The most blocks between the first load and the head.
 const MAX_BACK: usize = 32;
 
-/// A φ of two loads, and the one load that takes its place.
+/// A φ of two loads, and the one load that replaces it.
 struct Carried {
     phi: Inst,
-    /// The load in front of the loop, and that in the latch.
+    /// The load before the loop, and the load in the latch.
     loads: [Inst; 2],
     /// Whether the first load has no other use.
     is_first_free: bool,
@@ -42,13 +44,13 @@ struct Carried {
     /// The object that keeps the memory alive.
     owner: Option<Value>,
     root: Value,
-    /// The counter of the iteration, and by how much a step of it moves the address.
+    /// The counter of the iteration, and the distance that the address moves in a step.
     counter: Value,
     factor: u64,
     access: Access,
 }
 
-/// Rewrites all such φ; gives the heads of their loops.
+/// Rewrites all such φ; returns the heads of their loops.
 pub(super) fn run(func: &mut Func, cx: &mut PassCx<'_>, cfg: &Cfg, rpo: &Rpo, loops: &Loops) -> Vec<Block> {
     let mut known = None;
     let mut all = Vec::new();
@@ -91,7 +93,7 @@ fn is_used_once(func: &Func, uses: &Uses, load: Inst) -> bool {
     func.result(load).is_some_and(|v| uses.single(v).is_some())
 }
 
-/// Whether nothing between the loads and the head may change what they read.
+/// Whether nothing between the loads and the head may change the memory that they read.
 fn stand_late(func: &Func, types: &Types, cfg: &Cfg, shape: &Shape, [first, next]: [Inst; 2]) -> bool {
     let reads = effects(func, types, next).reads;
     let keeps = |inst: Inst| {
@@ -100,7 +102,7 @@ fn stand_late(func: &Func, types: &Types, cfg: &Cfg, shape: &Shape, [first, next
     };
     let behind_keep =
         |load: Inst, block: Block| func.block_insts(block).skip_while(|&inst| inst != load).all(keeps);
-    // The first load's block dominates the preheader: the way back from there meets it on all paths.
+    // The first load's block dominates the preheader: a walk back from there meets it on all paths.
     let Some(home) = func.inst_block(first) else { return false };
     let mut between = if shape.preheader == home { vec![] } else { vec![shape.preheader] };
     let mut looked_at = 0;

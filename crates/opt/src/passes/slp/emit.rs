@@ -1,6 +1,6 @@
-//! A tree's vectors in the place of its scalars.
+//! Replaces a tree's scalars by its vectors.
 //!
-//! A vector stands behind the last of its scalars, and so in front of the last scalar of everything that uses it.
+//! A vector follows the last of its scalars, and so precedes the last scalar of each of its users.
 
 use super::tree::{Bundle, Node, Tree};
 use crate::replace::Replacements;
@@ -39,13 +39,14 @@ struct Emit<'a> {
     func: &'a mut Func,
     cx: &'a Context,
     tree: &'a Tree,
-    /// By last scalar of a vector: what stood behind it. Vectors are put in front of that, in the order in which they are made.
+    /// By last scalar of a vector: the next instruction. Vectors are inserted before it, in the order in which they are
+    /// made.
     behind: FxHashMap<Inst, Inst>,
     made: Vec<Option<Value>>,
 }
 
 impl Emit<'_> {
-    /// The vector of a node, for a user whose own vector stands behind `user`.
+    /// The vector of a node, for a user whose own vector follows `user`.
     fn vector(&mut self, index: usize, user: Option<Inst>) -> Value {
         if let Some(made) = self.made[index] {
             return made;
@@ -78,7 +79,7 @@ impl Emit<'_> {
         self.at(bundle.last).ins(op, &[address, value], &[]);
     }
 
-    /// Behind an instruction and what was put behind it before; the end of the block without one.
+    /// The position after an instruction and the vectors already inserted after it; the end of the block without one.
     fn at(&mut self, last: Option<Inst>) -> Cursor<'_> {
         let next = last.and_then(|i| self.behind.get(&i).copied());
         let mut at = Cursor::new(self.func);
@@ -107,7 +108,7 @@ impl Emit<'_> {
         all
     }
 
-    /// Takes lanes out that something else uses, and the scalars away.
+    /// Extracts lanes that have other uses, and removes the scalars.
     fn finish(mut self) {
         let lanes = self.tree.lanes;
         let ty = Type::low(lanes.element());

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A recursion that provably ends needs no count: a signed parameter moves by a constant in one direction, and a comparison with an invariant
-//! bound on that side guards every jump. It may be deeper than any stack, and then gives its result where calls would overflow.
+//! bound on that side guards every jump. It may be deeper than any stack, and then returns its result where calls would
+//! overflow.
 //!
 //! Cost: one subtraction and one branch that is never taken, in each iteration of the loop. Not done: other proofs of termination, so `gcd` counts.
 
@@ -42,7 +43,7 @@ pub(super) fn is_bounded(func: &Func, types: &Types, calls: &[Inst]) -> bool {
         let position = params.iter().position(|&p| p == value);
         position.is_some_and(|n| calls.iter().all(|&call| func.args(call)[n] == value))
     };
-    // The only way into `to` is the edge that the condition guards, and every call lies behind it.
+    // The only edge into `to` is the one that the condition guards, and `to` dominates every call.
     let guards = |to: Block| {
         cfg.preds(to).len() == 1
             && calls.iter().all(|&call| func.inst_block(call).is_some_and(|block| tree.dominates(to, block)))
@@ -76,7 +77,7 @@ pub(super) fn is_bounded(func: &Func, types: &Types, calls: &[Inst]) -> bool {
     })
 }
 
-/// The direction in which parameter `n` moves: the largest step of all calls, if they go the same way by constants.
+/// The direction in which parameter `n` moves: the largest step of all calls, if all are constants with one sign.
 fn common_step(func: &Func, types: &Types, calls: &[Inst], n: usize) -> Option<i128> {
     let param = func.params()[n];
     let is_signed = matches!(types.primitive(func.ty(param)), Some((_, PrimitiveRepr::Signed)));
@@ -117,7 +118,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Makes the block that counts, between `entry` and `start`; gives it as well. There is none without the type of the error.
+    /// Makes the block that counts, between `entry` and `start`; returns it. `None` if the program lacks the error's type.
     pub(super) fn insert(
         func: &mut Func,
         cx: &Context,

@@ -1,9 +1,9 @@
 //! The loop in lanes: a copy of the loop whose trips are several iterations, made into vectors in place.
 //!
 //! ```text
-//! p ─ enter? ─┬─> q ─> m … ─┬─> e ─ any left? ─> …      q  values in all lanes, what reductions start with
+//! p ─ enter? ─┬─> q ─> m … ─┬─> e ─ any left? ─> …      q  values in all lanes, start values of reductions
 //!             │        ^────┘                           m  the copy: vectors, counters a trip further
-//!             └─> rest: the loop as it was              e  lanes of reductions put together
+//!             └─> rest: the loop as it was              e  lanes of reductions combined
 //! ```
 
 use super::overlap::{Walk, ask_apart};
@@ -36,7 +36,7 @@ pub(super) fn emit(
     let shape = counted.shape;
     let escapes = Escapes::of(func, loops, uses, shape.l);
     let mut body: Vec<Inst> = func.block_insts(shape.header).collect();
-    // Of the end there is no copy in the main loop.
+    // The terminator has no copy in the main loop.
     body.pop();
     let (limit, enter) = trip_limit(func, types, &counted, plan.iterations);
     let enter = match apart(func, types, plan, checks) {
@@ -70,7 +70,7 @@ pub(super) fn emit(
         lanes.vector(inst, vector);
     }
     lanes.ends();
-    // Behind the main loop the values of the copy are there, also those that are put together only there.
+    // After the main loop the values of the copy are available, also those that are only combined there.
     let seen =
         Copied { blocks: std::iter::once((shape.header, after)).collect(), values: copy.values.clone() };
     escapes.repair(&[seen], repair);
@@ -97,7 +97,7 @@ fn apart(func: &mut Func, types: &Types, plan: &Plan, checks: &[(Walk, Walk)]) -
     all
 }
 
-/// The first byte that a walk touches, and the one behind the last.
+/// The first byte that a walk touches, and one past the last.
 fn extent(func: &mut Func, types: &Types, pre: Block, walk: &Walk, iterations: Value) -> (Value, Value) {
     let mut low = walk.root;
     let size = func.bits(types, Type::I64, walk.size.into());
@@ -138,7 +138,7 @@ struct InLanes<'a> {
 }
 
 impl InLanes<'_> {
-    /// Counters go a trip further; addresses are those of the first iteration of the trip.
+    /// Counters go a trip further; addresses belong to the first iteration of the trip.
     fn counters(&mut self) {
         let test = self.plan.counted.test;
         let compare = self.func.args(test.branch).first().and_then(|&c| self.func.def_inst(c));
@@ -164,7 +164,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// A reduction starts with its first value in one lane, and with what changes nothing in the others.
+    /// A reduction starts with its first value in one lane, and with the neutral element in the others.
     fn starts(&mut self) {
         for reduction in &self.plan.reductions {
             let (Some(value), Some(&phi)) =
@@ -210,7 +210,7 @@ impl InLanes<'_> {
         self.func.bits(self.types, Type::V128, lanes.splat(bits))
     }
 
-    /// A value in lanes: vectors, or what is the same in all iterations in each of them.
+    /// A value in lanes: vectors, or an invariant value in each lane.
     fn operand(&mut self, value: Value, lanes: Lanes) -> Parts {
         if let Some(made) = self.made.get(&value) {
             return made.clone();
@@ -233,7 +233,7 @@ impl InLanes<'_> {
         made
     }
 
-    /// A counter in lanes: what it is in each iteration of the trip.
+    /// A counter in lanes: its value in each iteration of the trip.
     fn counter(&mut self, value: Value, lanes: Lanes) -> Option<Parts> {
         let r = self.plan.counters.iter().find(|r| r.value == value || r.next == value)?;
         let step = r.const_step(self.func)?;
@@ -281,7 +281,7 @@ impl InLanes<'_> {
         self.ins(before, Op::InsertLane(Lanes::I64x2, 1), &[low, half])
     }
 
-    /// Vectors in other lanes, in front of an instruction.
+    /// Vectors in other lanes, before an instruction.
     fn converted(
         &mut self,
         before: Inst,
@@ -324,8 +324,9 @@ impl InLanes<'_> {
         vectors
     }
 
-    /// Signed integers of 64 bits as floats. With x = high · 2³² + low, the bits of `low` after the exponent of 2⁵² are 2⁵² + low, and those of `high`
-    /// with its sign turned after the exponent of 2⁸⁴ are 2⁸⁴ + 2⁶³ + high · 2³². Both are exact, and so is the second less 2⁸⁴ + 2⁶³ + 2⁵²; only the sum rounds.
+    /// Signed integers of 64 bits as floats. If x is high · 2³² + low, the bits of `low` after the exponent of 2⁵² are the
+    /// number 2⁵² + low, and the bits of `high` with its sign turned after the exponent of 2⁸⁴ are 2⁸⁴ + 2⁶³ + high · 2³².
+    /// Both are exact, and so is the second less 2⁸⁴ + 2⁶³ + 2⁵²; only the sum rounds.
     fn float_of(&mut self, before: Inst, vector: Value) -> Value {
         const LOW: u128 = 0x4330_0000_0000_0000;
         const HIGH: u128 = 0x4530_0000_8000_0000;
@@ -342,7 +343,8 @@ impl InLanes<'_> {
         self.ins(before, Op::Lanes(Intrinsic::AddFloat, float), &[y, x])
     }
 
-    /// A vector with the sums of what a narrow one holds, in lanes of the sum's width: each width has room for the sum of two of the one before.
+    /// A vector with the sums of a narrow one's lanes, in lanes of the sum's width: each width has room for the sum of two
+    /// of the one before.
     fn widened_sum(&mut self, before: Inst, op: Intrinsic, from: Lanes, to: Lanes, vector: Value) -> Value {
         let (mut at, mut sum) = (from, vector);
         while at != to && at.made_by(op) != at {
@@ -371,7 +373,7 @@ impl InLanes<'_> {
         one_of(self, to, masks)
     }
 
-    /// What becomes wider: the operation, the lanes before and after, and the narrow vectors.
+    /// The widening of an instruction: the operation, the lanes before and after, and the narrow vectors.
     fn narrow(&mut self, copy: Inst, inst: Inst, vector: Vector) -> Option<(Intrinsic, Lanes, Lanes, Parts)> {
         let of = *self.func.args(inst).first()?;
         match vector {
@@ -385,7 +387,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// The next values of a reduction: each of its vectors takes its share of what a trip adds.
+    /// The next values of a reduction: each of its vectors takes its share of a trip's operands.
     fn reduce(&mut self, reduction: &Reduction, op: Intrinsic, copy: Inst) {
         let value = self.func.result(reduction.phi);
         let Some(mut carried) = value.and_then(|v| self.made.get(&v).cloned()) else { return };
@@ -421,7 +423,7 @@ impl InLanes<'_> {
                 self.stores(copy, lanes, &values);
                 Parts::new()
             }
-            // The sum makes them.
+            // The sum emits them.
             Vector::Convert(..) | Vector::Bits(..) if self.plan.summed.contains(&inst) => Parts::new(),
             Vector::Convert(op, from, to) => {
                 let vectors = self.operand(args[0], from);
@@ -499,7 +501,7 @@ impl InLanes<'_> {
         }
     }
 
-    /// Lanes of reductions are put together behind the loop, by the instruction that did it in each iteration.
+    /// Combines the lanes of reductions after the loop, with the operation of the loop's own instruction.
     fn ends(&mut self) {
         for reduction in &self.plan.reductions {
             let (Some(&phi), Some(&next)) =
@@ -553,7 +555,7 @@ fn further(op: Op, vectors: usize) -> Op {
     }
 }
 
-/// Puts two vectors of a reduction together, lane by lane.
+/// Combines two vectors of a reduction, lane by lane.
 fn vectors_together(at: &mut Cursor<'_>, reduction: &Reduction, a: Value, b: Value) -> Value {
     let lanes = reduction.lanes;
     match reduction.how {
@@ -570,7 +572,7 @@ fn vectors_together(at: &mut Cursor<'_>, reduction: &Reduction, a: Value, b: Val
     }
 }
 
-/// The operation that puts what a reduction came to together with another value, as an iteration does.
+/// The operation that combines a reduction's result with another value, as an iteration does.
 fn put_together(
     at: &mut Cursor<'_>,
     reduction: &Reduction,
@@ -583,7 +585,7 @@ fn put_together(
             let as_now = |&v: &Value| if v == other { value } else { sofar };
             let sides: SmallVec<[Value; 2]> = at.func.args(compare).iter().map(as_now).collect();
             let cond = at.ins_value(at.func.op(compare), &sides, Type::I8);
-            // In the loop's own instruction the operands stand in the order that the comparison is meant for.
+            // The loop's own instruction has its operands in the order of the comparison.
             let chosen = at.func.args(reduction.next)[1..].iter().map(as_now);
             let args = std::iter::once(cond).chain(chosen).collect();
             (Op::Builtin(Builtin::Ifelse), args)

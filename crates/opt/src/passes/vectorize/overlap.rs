@@ -1,7 +1,8 @@
 //! Which accesses of a loop may overlap in different iterations of one trip.
 //!
-//! An access that walks over memory touches, in the iteration whose counter is `start + k`, the bytes from `low + size·k` on, where `low` is a sum
-//! of what does not change (`u[x + w]` walks from `u + 8·w` on). Two of which one writes are in order if
+//! An access that walks over memory touches, in the iteration whose counter is `start + k`, the bytes from `low + size·k`
+//! on, where `low` is a sum of invariant values (`u[x + w]` walks from `u + 8·w` on). Two accesses, one of which writes, do
+//! not conflict if
 //!
 //! | they | because |
 //! |---|---|
@@ -19,7 +20,7 @@ use crate::loop_copy::ins;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::{Block, Func, Inst, Op, Type, Types, Value};
 
-/// More comparisons before a loop are not made.
+/// The most comparisons before a loop.
 const MAX_CHECKS: usize = 8;
 
 /// Memory that an access walks over, one element in each iteration: from `root + terms + size · start + disp` on.
@@ -81,15 +82,15 @@ pub(super) fn checks(
     Some(found)
 }
 
-/// Whether what two accesses touch is never the same memory, in whichever iterations.
+/// Whether two accesses never touch the same memory, in any two iterations.
 pub(crate) fn never_meet(func: &Func, aliases: &Aliases, a: &Location, b: &Location) -> bool {
-    // Of one root, `alias` compares what lies in the same iteration; of two, its answer holds for all iterations.
+    // For one root, `alias` compares accesses of the same iteration; for two, its answer holds for all iterations.
     let iterations = a.address.root != b.address.root || !a.regions.overlaps(b.regions);
     iterations && aliases.alias(func, a, b) == Alias::No
 }
 
-/// Whether two pieces of memory have no byte in common, asked at the end of a block; each is given by its first byte and the one behind the
-/// last.
+/// Whether two pieces of memory have no byte in common, tested at the end of a block; each is described by its first byte
+/// and one past its last.
 pub(crate) fn ask_apart(func: &mut Func, at: Block, a: (Value, Value), b: (Value, Value)) -> Value {
     let a_first = ins(func, at, Intrinsic::UleInt, &[a.1, b.0], Type::I8);
     let b_first = ins(func, at, Intrinsic::UleInt, &[b.1, a.0], Type::I8);
@@ -97,7 +98,7 @@ pub(crate) fn ask_apart(func: &mut Func, at: Block, a: (Value, Value), b: (Value
 }
 
 impl Walk {
-    /// Whether two walks are the same distance apart in all iterations, and by how they are made.
+    /// Whether two walks are the same distance apart in all iterations, by construction.
     fn goes_with(&self, other: &Walk) -> bool {
         let fixed = self.root == other.root && self.terms == other.terms;
         fixed && self.start == other.start && self.size == other.size

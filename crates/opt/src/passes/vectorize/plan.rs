@@ -19,23 +19,23 @@ use brolga_ir::lanes::Lanes;
 use brolga_ir::{Func, Inst, Op, Type, Types, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Larger blocks gain little from lanes, and are looked at several times.
+/// Larger blocks gain little from lanes, and are visited several times.
 const MAX_BLOCK: usize = 200;
-/// Loops with more loads and stores are left alone: their pairs are looked at.
+/// Loops with more loads and stores are left alone: all pairs are compared.
 pub(super) const MAX_ACCESSES: usize = 16;
-/// How many bytes of the widest elements a trip has at most: eight vectors, four where nothing is widened and the processor has neither registers of 256 bits
-/// (two vectors are one there) nor 32 of them. Those have FMA.
+/// The most bytes of the widest elements in a trip: eight vectors, four where nothing is widened and the processor has
+/// neither registers of 256 bits (two vectors are one there) nor 32 of them. Those have FMA.
 const MAX_WIDE: u32 = 128;
 const MAX_PLAIN: u32 = 64;
 /// Up to this offset the accesses of a trip have one as well.
 const MAX_OFFSET: i32 = i32::MAX - MAX_WIDE as i32;
-/// How many instructions on vectors a trip has at most, unless it has the fewest iterations that there can be. More keep no execution unit busier, and
-/// make the rest after the trips longer.
+/// The most vector instructions in a trip, unless it has the fewest possible iterations. More do not keep the execution
+/// units busier, and lengthen the remainder after the trips.
 const MAX_VECTORS: usize = 40;
-/// How many sums are carried beside each other: enough that none waits for the one before, also if two are one.
+/// The number of independent partial sums: enough that none waits for the one before, even if two are merged into one.
 const MAX_SUMS: usize = 8;
 
-/// A value that all iterations put together by one operation.
+/// A value that all iterations accumulate with one operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduction {
     /// The φ of the head.
@@ -46,17 +46,17 @@ pub(super) struct Reduction {
     pub(super) lanes: Lanes,
 }
 
-/// How two values become one.
+/// How two values are combined.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Combine {
     /// By an operation.
     Op(Intrinsic),
-    /// The one that a comparison of the two says: the smaller or the larger. Neither of two equal ones matters.
+    /// The smaller or the larger, chosen by a comparison. Equal values are indistinguishable.
     Choice { compare: Inst, other: Value },
 }
 
 impl Reduction {
-    /// The neutral element of the operation, in a lane; `None` if that is its start.
+    /// The neutral element of the operation, in a lane; `None` if that is the reduction's start.
     pub(super) fn identity(&self) -> Option<u128> {
         let Combine::Op(op) = self.how else { return None };
         let ones = u128::MAX >> (128 - self.lanes.element().bits());
@@ -94,7 +94,7 @@ pub(super) enum Vector {
 }
 
 impl Vector {
-    /// The lanes of the result, or of what is stored.
+    /// The lanes of the result, or of the stored value.
     fn lanes(self) -> Lanes {
         match self {
             Vector::Load(lanes)
@@ -113,9 +113,10 @@ pub(super) struct Plan {
     pub(super) counted: Counted,
     /// How many iterations make a trip.
     pub(super) iterations: usize,
-    /// How many there may be at least: as many as the widest elements have lanes.
+    /// The least possible number: the lanes of the widest elements.
     fewest: usize,
-    /// Conversions to wider integers, or masks made to such, whose only use is a sum: they are added up while they are narrow.
+    /// Conversions to wider integers, or masks made to such, whose only use is a sum: they are added up before they are
+    /// widened.
     pub(super) summed: FxHashSet<Inst>,
     /// The instructions that become vectors, in their order, without the φ.
     pub(super) vectors: Vec<(Inst, Vector)>,
@@ -165,9 +166,9 @@ impl Plan {
         }
         let (narrow, wide) = search.widths?;
         let accesses = search.accesses;
-        // A reduction that nothing was added to, or that something else reads, is no reduction.
+        // A reduction without an addend, or with other readers, is not a reduction.
         let settled = |r: &Reduction| found.contains(&(r.next, r.vector()));
-        // Lanes without an iteration would come into the result.
+        // Lanes without an iteration would contribute to the result.
         let whole = |r: &Reduction| r.lanes.element().bytes() == wide;
         let reduced = reductions.iter().all(|r| settled(r) && whole(r));
         if accesses == 0 && reductions.is_empty() || accesses > MAX_ACCESSES || !reduced {
@@ -192,7 +193,7 @@ impl Plan {
         if (wide / narrow).ilog2() as usize >= iterations {
             return None;
         }
-        // Behind a trip only the counters' next values and the reductions are those of its last iteration.
+        // After a trip only the counters' next values and the reductions have their values of its last iteration.
         let stays = |inst: Inst| {
             let last =
                 |v: Value| counters.iter().any(|r| r.next == v) || reductions.iter().any(|r| r.next == inst);
@@ -231,7 +232,7 @@ impl Plan {
         parts(self.iterations, lanes)
     }
 
-    /// The lanes before and after a conversion whose full vectors are added up while they become wider.
+    /// The lanes before and after a conversion whose full vectors are added up during widening.
     pub(super) fn added_up(&self, vector: Vector) -> Option<(Lanes, Lanes)> {
         let (from, to) = match vector {
             Vector::Convert(_, from, to) => (from, to),
@@ -261,7 +262,7 @@ fn parts(iterations: usize, lanes: Lanes) -> usize {
     (iterations * lanes.element().bytes() as usize).div_ceil(16)
 }
 
-/// Whether an instruction makes integers wider for nothing but a sum.
+/// Whether an instruction widens integers only for a sum.
 fn is_summed(func: &Func, uses: &Uses, reductions: &[Reduction], inst: Inst) -> bool {
     let widens = matches!(func.op(inst), Op::Intrinsic(Intrinsic::SextInt | Intrinsic::ZextInt));
     let sum = |r: &Reduction| {
@@ -276,11 +277,12 @@ struct Search<'a> {
     loops: &'a Loops,
     cpu: CpuFeatures,
     counted: &'a Counted,
-    /// The values that become vectors, with their lanes; of a mask those that it is for.
+    /// The values that become vectors, with their lanes; a mask has the lanes of the values that it selects.
     vectors: FxHashMap<Value, Lanes>,
     masks: FxHashSet<Value>,
     counters: &'a [Recurrence],
-    /// The instructions that stored values and reductions are made by; what is made of counters alone is in lanes if it is among them.
+    /// The instructions that compute stored values and reductions; computations on counters alone are in lanes if they are
+    /// among them.
     data: FxHashSet<Inst>,
     /// The bytes of the smallest and the largest element.
     widths: Option<(u32, u32)>,
@@ -288,7 +290,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The φ of the head that are no counters: all have to be reductions.
+    /// The φ of the head that are not counters: all have to be reductions.
     fn reductions(&mut self, uses: &Uses) -> Option<Vec<Reduction>> {
         let (func, shape) = (self.func, self.counted.shape);
         let mut found = Vec::new();
@@ -385,7 +387,7 @@ impl Search<'_> {
         steps(op, from, to).map(|_| Vector::Convert(op, from, to))
     }
 
-    /// The form of an instruction: a vector, or itself; `None` outside if it can be neither.
+    /// The form of an instruction: a vector, or itself; the outer `None` if it can be neither.
     fn inst(&mut self, types: &Types, inst: Inst) -> Option<Option<Vector>> {
         let func = self.func;
         let args = func.args(inst);
@@ -430,8 +432,9 @@ impl Search<'_> {
                     Some(of) => of,
                     None => self.lanes_of(func.ty(*args.first()?))?,
                 };
-                // Without the processor's own operation a routine computes each lane. Products of 64 bits are made of products of 32, which costs what it saves where there
-                // are two lanes only; processors with FMA have four, or the operation.
+                // Without the processor's own operation a routine computes each lane. Products of 64 bits are made of
+                // products of 32, which costs as much as it saves where there are two lanes only; processors with FMA have
+                // four, or the operation.
                 let costly = matches!((op, of), (Intrinsic::FmaFloat, _) | (Intrinsic::MulInt, Lanes::I64x2))
                     && !self.cpu.fma;
                 let count = usize::from(Lanes::shifts(op));
@@ -469,7 +472,7 @@ impl Search<'_> {
     }
 }
 
-/// How an instruction puts a value together with another, if the order of many does not matter.
+/// How an instruction combines a value with another, if the order of many combinations does not matter.
 fn combine(func: &Func, uses: &Uses, value: Value, next: Inst) -> Option<Combine> {
     match (func.op(next), func.args(next)) {
         (
@@ -488,7 +491,7 @@ fn combine(func: &Func, uses: &Uses, value: Value, next: Inst) -> Option<Combine
             let other = [(yes, no), (no, yes)].into_iter().find(|pair| pair.0 == value)?.1;
             let compare = func.def_inst(cond)?;
             let Op::Intrinsic(op) = func.op(compare) else { return None };
-            // Of floats it does matter: there are two zeros, and NaN is neither smaller nor larger.
+            // For floats it does matter: there are two zeros, and NaN is neither smaller nor larger.
             let orders =
                 matches!(op, Intrinsic::SltInt | Intrinsic::SleInt | Intrinsic::UltInt | Intrinsic::UleInt);
             let both =
@@ -500,7 +503,7 @@ fn combine(func: &Func, uses: &Uses, value: Value, next: Inst) -> Option<Combine
     }
 }
 
-/// How many widths lie between two divisions into lanes, each step a conversion that exists; `None` if there is no such way.
+/// The number of conversion steps between two lane widths; `None` if one of the steps does not exist.
 fn steps(op: Intrinsic, from: Lanes, to: Lanes) -> Option<usize> {
     if (op, from, to) == (Intrinsic::Sitofp, Lanes::I64x2, Lanes::F64x2) {
         return Some(1);
