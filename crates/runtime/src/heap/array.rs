@@ -494,7 +494,7 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
     fits
 }
 
-/// Makes a vector shorter by `count` elements at its end, if it has so many and they are plain bits, and clears them; whether it did.
+/// Removes the last `count` elements of a vector in place and clears them, if there are at least `count` and they are plain bits. Returns whether it did.
 pub(crate) fn shrink_in_place(vector: Object, count: i64) -> bool {
     shortened(vector, count).is_some()
 }

@@ -93,7 +93,7 @@ pub(crate) extern "C" fn brolga_gc_string(thread: &Thread, length: i64) -> *mut 
 fn string_at_hand(thread: &Thread, length: i64) -> Option<Object> {
     let (mutator, count) = (thread.mutator(), u64::try_from(length).ok()?);
     let tag = Some(mutator.string.get()).filter(|&tag| tag != 0)?;
-    // SAFETY: the tag is that of the type of strings of the thread's heap, in which the thread is.
+    // SAFETY: the tag names the string type of the thread's heap, which the thread is in.
     let desc = unsafe { desc_of_tag(tag) };
     let text = allocate_at_hand(mutator, desc, desc.size_with_length(|| count))?;
     text.set_word_at(LENGTH, count);
