@@ -240,7 +240,7 @@ impl Options {
     }
 
     /// Looks for code in a cache before compiling, and stores compiled code there: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes may share its store.
-    /// [`Cache::stats`] has its hits and misses. Found code is run, so the cache's key determines whose code is accepted.
+    /// [`Cache::stats`] measures its benefit. Found code is run, so the cache's key determines whose code is accepted.
     #[must_use]
     pub fn cache(mut self, cache: Arc<Cache>) -> Options {
         self.cache = Some(cache);
