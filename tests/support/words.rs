@@ -9,9 +9,11 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 14] = [
+pub(crate) const SWEPT: [&str; 17] = [
     "crates/aot",
     "crates/cache",
+    "crates/derive",
+    "crates/engine",
     "crates/explore",
     "crates/files",
     "crates/fuzz",
@@ -24,6 +26,7 @@ pub(crate) const SWEPT: [&str; 14] = [
     "crates/observe",
     "crates/repl",
     "crates/runtime",
+    "src",
 ];
 
 /// The number of words that `…` matches at most.
