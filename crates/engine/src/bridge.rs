@@ -47,10 +47,7 @@ pub enum BridgeError {
     },
     /// Compiled code returned bits that are not a value of the result's type.
     #[error("the result is no value of type `{ty}`")]
-    Result {
-        /// The type.
-        ty: String,
-    },
+    Result { ty: String },
     /// The call returned no value.
     #[error(transparent)]
     Call(#[from] CallError),

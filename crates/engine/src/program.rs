@@ -120,7 +120,6 @@ impl Program {
         Program { unit: text::Unit { module, ..self.unit }, is_priced: true, ..self }
     }
 
-    /// The priced module.
     pub(crate) fn priced_module(&self) -> Module {
         let mut module = self.module().clone();
         if !self.is_priced {

@@ -111,7 +111,6 @@ impl CodeCache {
         (self.cache.is_some() || self.packages.are_used()) && cx.types.have_unique_names()
     }
 
-    /// The packages.
     pub(crate) fn packages(&self) -> &Packages {
         &self.packages
     }
@@ -128,7 +127,7 @@ impl CodeCache {
         facts
     }
 
-    /// The unit that depends on these facts, with the names and types of `cx`. `types` returns which of its functions can be looked up; a unit for which it returns `None` is refused.
+    /// The unit that depends on these facts, with the names and types of `cx`. `types` returns the types of its functions for look-ups; a unit for which it returns `None` is refused.
     pub(crate) fn find(
         &self,
         facts: &Fingerprint,

@@ -158,7 +158,6 @@ impl Packages {
         lock(&self.recompiled).values().cloned().collect()
     }
 
-    /// The collected units.
     pub(crate) fn take_collected(&self) -> Collected {
         self.collected.as_ref().map(|collected| std::mem::take(&mut *lock(collected))).unwrap_or_default()
     }

@@ -77,7 +77,6 @@ pub(crate) struct Manner {
     pub(crate) is_replaceable: bool,
     /// Whether the definitions belong to the session's library.
     pub(crate) is_library: bool,
-    /// The tier policy.
     pub(crate) policy: Policy,
     /// When calls of missing methods and C functions are refused.
     pub(crate) callees: Callees,

@@ -153,13 +153,11 @@ pub(crate) struct Imported {
 /// The basis of a change: the snapshot that its step validates.
 #[derive(Default)]
 pub(crate) struct Basis {
-    /// The pending definitions.
     pub(crate) changes: Vec<Change>,
     /// The instances to recompile, with the numbers under which they were noted.
     pub(crate) hits: BTreeMap<Label, u64>,
     /// The number of the last change before these were read.
     pub(crate) seen: u64,
-    /// Its imports.
     pub(crate) imports: Vec<Imported>,
     /// The global variables that its program declares.
     pub(crate) variables: DeclaredVariables,
