@@ -1,4 +1,4 @@
-//! The snippets of the guide (`docs/guide`) as doc tests: each page is the documentation of an otherwise unused item. `tests/tidy.rs` checks that no
+//! The snippets of the guide (`docs/guide`) as doc tests: each page documents an otherwise unused item. `tests/tidy.rs` checks that no
 //! page is missing.
 
 macro_rules! pages {

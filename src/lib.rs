@@ -1,4 +1,4 @@
-//! The library that embedders use; the `brolga` command is a few calls into it.
+//! The library for embedders; the `brolga` command is a thin layer over it.
 //!
 #![doc = include_str!("../README.md")]
 //!
@@ -6,30 +6,30 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | [`Program`] | text, read and verified |
+//! | [`Program`] | a program, read from text and verified |
 //! | [`Engine`], [`Options`] | compiles programs and links them into the process |
-//! | [`Unit`], [`TypedFunc`] | compiled functions, and the typed way to call them |
-//! | [`Evaluator`] | calls and tests by their text, natively or by the interpreter |
-//! | [`image`], [`Image`] | programs built ahead of time and opened by path |
+//! | [`Unit`], [`TypedFunc`] | compiled functions, and typed handles to call them |
+//! | [`Evaluator`] | calls and tests written as text, run natively or by the interpreter |
+//! | [`image`], [`Image`] | programs compiled ahead of time and opened by path |
 //! | [`cache`] | code that outlives the process, in a directory, Redis or an object store |
-//! | [`Stages`], [`emit`] | the steps one by one, and what they look like |
-//! | [`build`] | programs built from Rust, statement by statement |
-//! | [`Guests`] | calls as futures, which give way after each slice of time |
-//! | [`session`] | functions compiled when needed, by many threads, replaced and removed |
-//! | `explore`, with the feature of that name | a program from its source to machine code, as a page for a browser |
-//! | [`events`] | one listener that is told of compiling, publishing, tiers and collections |
-//! | `observe`, with the feature of that name | traces for Perfetto, tables, statistics of measurements |
-//! | [`Error`], [`Failure`] | what can go wrong, and whose fault it is |
-//! | [`ir`], [`opt`] | the IR and the optimiser themselves |
+//! | [`Stages`], [`emit`] | the compilation steps one by one, and their listings |
+//! | [`build`] | programs built in Rust, statement by statement |
+//! | [`Guests`] | calls as futures that yield after each time slice |
+//! | [`session`] | functions compiled on demand by many threads, replaced and removed |
+//! | `explore`, with the feature of that name | an HTML page that shows a program from its source to its machine code |
+//! | [`events`] | one listener for compilation, publishing, tier changes and collections |
+//! | `observe`, with the feature of that name | traces for Perfetto, tables, statistics over measurements |
+//! | [`Error`], [`Failure`] | the errors, and whose fault each one is |
+//! | [`ir`], [`opt`] | the IR and the optimiser |
 //!
-//! The main types have an example each, on the page of the type.
+//! The page of each main type has an example.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 #[cfg(doctest)]
 mod guide;
 
-/// An engine compiles a program as a whole.
+/// Compiles whole programs and links them into the process.
 ///
 /// ```
 /// use brolga::{Engine, Options, Program};
@@ -54,7 +54,7 @@ mod guide;
 #[doc(inline)]
 pub use brolga_engine::Engine;
 
-/// Each choice is a method.
+/// The options of an engine or session, each set by a method.
 ///
 /// ```
 /// use brolga::{Engine, OptLevel, Options, Output};
@@ -66,7 +66,7 @@ pub use brolga_engine::Engine;
 #[doc(inline)]
 pub use brolga_engine::Options;
 
-/// A program is text that was read and verified, or a module that was built.
+/// A verified program, read from text or built as a module.
 ///
 /// ```
 /// use brolga::Program;
@@ -113,7 +113,7 @@ pub use brolga_engine::Program;
 #[doc(inline)]
 pub use brolga_engine::Unit;
 
-/// Calls by their text, natively or by the interpreter; and the tests of a program.
+/// Evaluates calls written as text, natively or by the interpreter, and runs a program's tests.
 ///
 /// ```
 /// use brolga::{Engine, Evaluator, Options, Program, Verdict};
@@ -135,7 +135,7 @@ pub use brolga_engine::Unit;
 #[doc(inline)]
 pub use brolga_engine::Evaluator;
 
-/// The steps one by one, for inspection.
+/// The compilation steps one by one, for inspection.
 ///
 /// ```
 /// use brolga::ir::text::show_func;
@@ -158,7 +158,7 @@ pub use brolga_engine::Evaluator;
 #[doc(inline)]
 pub use brolga_engine::Stages;
 
-/// A program that was compiled ahead of time.
+/// A program compiled ahead of time.
 ///
 /// ```
 /// use brolga::{Doors, Engine, Options, Program, image};
@@ -180,7 +180,7 @@ pub use brolga_engine::Stages;
 #[doc(inline)]
 pub use brolga_engine::Image;
 
-/// An error says whose fault it is; broken input has all findings with their places.
+/// An error that says whose fault it is; for broken input it has all findings with their positions.
 ///
 /// ```
 /// use brolga::{Error, Fault, Program};
@@ -193,7 +193,7 @@ pub use brolga_engine::Image;
 #[doc(inline)]
 pub use brolga_engine::Error;
 
-/// Functions of programs that see each other are compiled at the first lookup.
+/// Programs that see each other; a function is compiled at its first lookup.
 ///
 /// ```
 /// use brolga::{Options, Session, Workers};
@@ -215,7 +215,7 @@ pub use brolga_engine::Error;
 #[doc(inline)]
 pub use brolga_engine::Session;
 
-/// The causes of a failed look-up go down to the root.
+/// Why a step on symbols failed: the whole chain of causes, down to the root.
 ///
 /// ```
 /// use brolga::{Options, Session, SessionError, Workers};
@@ -254,7 +254,7 @@ pub use brolga_ir as ir;
 #[doc(inline)]
 pub use brolga_ir::Arch;
 
-/// Programs that are built from Rust: each statement is checked when it is added.
+/// Programs built in Rust: each statement is checked when it is added.
 ///
 /// ```
 /// use brolga::build::{BuildError, Builder, Record};
@@ -314,7 +314,7 @@ pub use brolga_ir::Arch;
 #[doc(inline)]
 pub use brolga_ir::build;
 
-/// A function that is called with Rust values, on any thread.
+/// A function called with Rust values, on any thread.
 ///
 /// ```
 /// use brolga::{Engine, Options, Program, TypedFunc};
@@ -337,7 +337,7 @@ pub use brolga_ir::build;
 #[doc(inline)]
 pub use brolga_jit::TypedFunc;
 
-/// A function whose types are not known to Rust is called with bits.
+/// A function called with raw bits, for when its types are not available in Rust.
 ///
 /// ```
 /// use brolga::{Engine, Options, Program};
@@ -364,7 +364,7 @@ pub use brolga_jit::TypedFunc;
 #[doc(inline)]
 pub use brolga_jit::UntypedFunc;
 
-/// A function with objects among its values is called inside a scope.
+/// A function that takes or returns objects; it is called inside a scope.
 ///
 /// ```
 /// use brolga::{Engine, Options, Program, ScopedFunc, Text};
@@ -451,7 +451,7 @@ pub use brolga_jit::Vector;
 #[doc(inline)]
 pub use brolga_jit::Activation;
 
-/// Why a call gave no value; mostly an exception.
+/// Why a call returned no value: in most cases an exception.
 ///
 /// ```
 /// use brolga::{CallError, Engine, ExceptionKind, Options, Program};
@@ -472,7 +472,7 @@ pub use brolga_jit::Activation;
 #[doc(inline)]
 pub use brolga_jit::CallError;
 
-/// A look-up compares the types of Rust with those of the function.
+/// Why a look-up failed: there is no such function, or its types differ from the requested Rust types.
 ///
 /// ```
 /// use brolga::{Engine, LookupError, Options, Program};
@@ -505,7 +505,7 @@ pub use brolga_observe as observe;
 pub use brolga_opt as opt;
 pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 
-/// The heap, the output and the methods that engines and sessions run with; several may share one.
+/// The heap, the output and the methods that engines and sessions use; several may share one runtime.
 ///
 /// ```
 /// use brolga::{Engine, Options};
@@ -523,7 +523,7 @@ pub use brolga_opt::{CheckBounds, CpuFeatures, OptLevel};
 #[doc(inline)]
 pub use brolga_runtime::Runtime;
 
-/// An exception that left compiled code: its kind, its text, and where it came from.
+/// An exception that left compiled code: its kind, its message and its stack trace.
 ///
 /// ```
 /// use brolga::{CallError, Engine, Options, Program};
@@ -544,7 +544,7 @@ pub use brolga_runtime::Runtime;
 #[doc(inline)]
 pub use brolga_runtime::Exception;
 
-/// Any thread may stop compiled code that runs on another.
+/// Interrupts compiled code that runs on one thread; any thread may raise it.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -576,7 +576,7 @@ pub use brolga_runtime::Exception;
 #[doc(inline)]
 pub use brolga_runtime::Interrupt;
 
-/// An end that a program cannot catch: at a time, or when a token is cancelled.
+/// Limits that end a call in a way its program cannot catch: a timeout, or a cancelled token.
 ///
 /// ```
 /// use std::time::Duration;
@@ -611,7 +611,7 @@ pub use brolga_runtime::Limits;
 
 pub use brolga_jit::{AsyncCall, StructValue};
 
-/// Structs of Rust that stand for structs of programs, in typed calls and in functions of the host.
+/// Derives the mapping of a Rust struct to a struct of programs, for typed calls and host functions.
 ///
 /// ```
 /// use brolga::{Brolga, Options, Session, Workers};
@@ -652,9 +652,9 @@ pub use brolga_runtime::Struct;
 
 pub use brolga_runtime::{Cancel, Ended, Fuel, GuestCall, GuestError, GuestOptions, LimitError};
 
-/// Calls as futures, which give way after each slice of time: one thread of a server serves many programs in turn.
+/// Calls as futures that yield after each time slice: one server thread runs many programs in turn.
 ///
-/// Any executor will do; dropping a call ends it.
+/// Any executor works; dropping a call ends it.
 ///
 /// ```
 /// use std::pin::pin;
@@ -710,9 +710,9 @@ pub use brolga_runtime::Guests;
 #[doc(inline)]
 pub use brolga_runtime::Output;
 
-/// The embedder's word for programs that are not checked.
+/// The embedder's permission to run programs that are not fully checked.
 ///
-/// An engine or session refuses programs with *doors*, ways out of what is checked ([`ir::doors`]), unless it was given this.
+/// An engine or session refuses programs with *doors*, operations that escape the checks ([`ir::doors`]), unless its options contain this value.
 ///
 /// ```
 /// use brolga::{Doors, Engine, Options, Program};
@@ -740,7 +740,7 @@ pub use brolga_runtime::Doors;
 pub use brolga_runtime::CallError as ObjectCallError;
 pub use brolga_runtime::{ExceptionKind, StackFrame, Traces, events, heap, objects};
 
-/// Formats a source, with its comments.
+/// Formats a source text and keeps its comments.
 ///
 /// ```
 /// use brolga::{Program, format};

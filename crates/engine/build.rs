@@ -1,11 +1,11 @@
-//! Gives the compiler's sources a number, which code in a persistent cache depends on: a changed compiler does not run what it would not make.
+//! Hashes the compiler's sources. Keys of a persistent cache include the hash, so a changed compiler does not run code that it would not generate.
 //!
-//! In a released crate the sources of the others are not beside it; there the versions say everything.
+//! A released crate does not have the sources of the other crates next to it; there the versions suffice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates that what a compilation gives depends on.
+/// The crates that the result of a compilation depends on.
 const CRATES: [&str; 9] = ["aot", "codegen", "engine", "gcroots", "instances", "ir", "jit", "opt", "runtime"];
 
 fn main() {

@@ -9,10 +9,12 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 17] = [
+pub(crate) const SWEPT: [&str; 20] = [
     "crates/aot",
     "crates/cache",
     "crates/codegen",
+    "crates/derive",
+    "crates/engine",
     "crates/explore",
     "crates/files",
     "crates/fuzz",
@@ -27,6 +29,7 @@ pub(crate) const SWEPT: [&str; 17] = [
     "crates/opt",
     "crates/repl",
     "crates/runtime",
+    "src",
 ];
 
 /// The number of words that `…` matches at most.

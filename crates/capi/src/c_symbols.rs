@@ -1,6 +1,6 @@
-//! C symbols: addresses of the host, object files, archives, libraries, the process; and their addresses for C.
+//! C symbols: addresses of the host, object files, archives, libraries, the process; and looking up their addresses from C.
 //!
-//! All of it needs open doors (`brolga_options_allow_doors`), but for the symbols of the process. A program calls a C symbol by its name; the dylib finds it in its link order.
+//! All of this requires open doors (`brolga_options_allow_doors`), except the symbols of the process. A program calls a C symbol by its name; the dylib resolves it in its link order.
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;

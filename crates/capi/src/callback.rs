@@ -1,7 +1,7 @@
-//! Data that C passes with a function of its own.
+//! Data that C passes together with one of its functions.
 //!
-//! The data belongs to this library from the call that passes it. `free` is called with it once: when nothing can call the function any more, or at once if the call fails.
-//! Data that has a handle of its session keeps the session until that is ended, or until what the function serves is removed.
+//! The data belongs to this library from the call that passes it. `free` is called with it once: when the function can no longer be called, or at once if the call fails.
+//! Data that holds a handle of its session keeps the session alive until the session is ended, or until the definition that the function serves is removed.
 
 use std::ffi::c_void;
 
@@ -14,19 +14,19 @@ pub(crate) struct Data {
     free: BrolgaFreeFn,
 }
 
-// SAFETY: the data is only handed to the functions of C that came with it. By the contract of each function of this library that takes such data, these
+// SAFETY: the data is passed only to the C functions that came with it. By the contract of each function of this library that takes such data, these
 // are called by several threads and on any thread.
 unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
 
 impl Data {
-    /// Takes data over.
+    /// Takes ownership of data.
     pub(crate) fn new(data: *mut c_void, free: BrolgaFreeFn) -> Data {
         Data { data, free }
     }
 
-    /// The argument of the functions.
+    /// The argument for the C functions.
     pub(crate) fn pointer(&self) -> *mut c_void {
         self.data
     }
@@ -36,7 +36,7 @@ impl Drop for Data {
     fn drop(&mut self) {
         if let Some(free) = self.free {
             // SAFETY: the function and its data were passed together, and `free` may be called on any thread, by the contract. The owner of this value called with
-            // the data, and is gone.
+            // the data, and no longer exists.
             unsafe { free(self.data) };
         }
     }

@@ -1,4 +1,4 @@
-//! Programs and how they are defined: text, read by a dylib, with choices, then defined in one step.
+//! Programs and their definition: text, read by a dylib, with options, then defined in one step.
 //!
 //! ```text
 //!   brolga_dylib_define(text, mode) ───────────────────────────────────────────────────────► defined
@@ -49,7 +49,7 @@ const HOT: u32 = 1000;
 /// A program that a dylib has read, with how it is to be defined. It is defined once.
 pub struct BrolgaDefinitions {
     dylib: BrolgaDylib,
-    /// Nothing after the definition.
+    /// `None` after the definition.
     definitions: Mutex<Option<Definitions>>,
 }
 

@@ -1,4 +1,4 @@
-//! The decision of each removal: what becomes of code that uses what goes.
+//! The policy of a removal for code that uses the removed definitions.
 
 use brolga::session::linking::Dependants;
 

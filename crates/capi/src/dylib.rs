@@ -4,7 +4,7 @@
 //!   main ── link ──► facade ── link ──► shapes        a look-up in main searches main, then the dylibs of its link order, first to last
 //! ```
 //!
-//! A handle may have a tracker (`tracker.rs`): what comes in through it is removed with that. It is the same dylib in all else.
+//! A handle may have a tracker (`tracker.rs`): what is defined through the handle is removed with the tracker. Otherwise it is the same dylib.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -50,7 +50,7 @@ pub(crate) unsafe fn dylibs<'a>(
     handles.iter().enumerate().map(read).collect()
 }
 
-/// The error of what finalisers threw, if they did.
+/// Converts exceptions of finalisers, if any, to an error.
 pub(crate) fn none_thrown(thrown: &[brolga::SessionError]) -> Result<(), BrolgaError> {
     if thrown.is_empty() {
         return Ok(());

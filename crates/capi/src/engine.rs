@@ -44,14 +44,14 @@ pub struct BrolgaUnit {
     runtime: BrolgaRuntime,
 }
 
-/// Where the types of a unit's functions are found.
+/// The source of the types of a unit's functions.
 enum Declared {
     Program(Box<Program>),
     Image(Image),
 }
 
 impl Declared {
-    /// The symbol of the function with a name or symbol, and the type of its result.
+    /// The symbol and result type of the function with a name or symbol.
     fn find(&self, name: &str) -> Result<Option<(String, Option<Type>)>, BrolgaError> {
         let cx = self.context();
         let told = |func: &Func| (func.symbol(cx), func.sig.results.first().copied());

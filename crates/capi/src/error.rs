@@ -1,4 +1,4 @@
-//! Errors as owned objects: a code, a message, and a place if there is one.
+//! Errors as owned objects: a code, a message, and a position if there is one.
 
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,7 +60,7 @@ impl BrolgaError {
         self.code
     }
 
-    /// The message, for a program that catches it.
+    /// The message, for a program that catches the error.
     pub(crate) fn text(&self) -> String {
         self.message.to_string_lossy().into_owned()
     }
@@ -68,7 +68,7 @@ impl BrolgaError {
 
 /// Runs the body of a function of the API. The message of a panic, which is a defect, becomes an error.
 pub(crate) fn fenced(body: impl FnOnce() -> Result<(), BrolgaError>) -> Option<Box<BrolgaError>> {
-    // State that a panic leaves half done is behind locks that expect this, or belongs to the call alone.
+    // State that a panic leaves inconsistent is under locks that tolerate this, or belongs only to the call.
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return None,
         Ok(Err(error)) => error,
@@ -161,7 +161,7 @@ pub(crate) fn for_c(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// An error with what has caused it.
+/// An error with its causes.
 pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,4 +1,4 @@
-//! Names that lead elsewhere: re-exports and aliases.
+//! Names that refer to definitions elsewhere: re-exports and aliases.
 //!
 //! A re-export is the same function, variable, type or C symbol under the same name, and follows its original. An alias is another name for the code of a function, or for the address of
 //! a C symbol.

@@ -1,7 +1,7 @@
 //! Functions, and calling them.
 //!
-//! A function of numbers alone is called in registers. One that takes or gives objects is called dynamically: arguments
-//! become objects, and the run time finds the method among those that the function's program sees.
+//! A function that takes and returns only numbers is called in registers. A function that takes or returns objects is called dynamically: arguments
+//! become objects, and the run time finds the method among the methods that the function's program sees.
 //!
 //! Types are compared at each call, by kind: an `Int32` is not an `Int64`. The run time checks objects, and throws `MethodError`.
 
@@ -21,7 +21,7 @@ use crate::runtime::BrolgaRuntime;
 use crate::text::array;
 use crate::value::{BrolgaKind, BrolgaValue, Given, boxed, unboxed};
 
-/// Up to so many arguments are handed on without memory of the heap.
+/// Up to this many arguments are passed on without allocation.
 const FEW: usize = 8;
 
 /// A compiled function, or one that its first call compiles. It keeps its code.
@@ -49,7 +49,7 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Those of a symbol (`f(Int64, Vector{Float64})`), with the type of the result.
+    /// The types in a symbol (`f(Int64, Vector{Float64})`), with the type of the result.
     pub(crate) fn of_symbol(symbol: &str, result: &str) -> Types {
         let list = symbol.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or("");
         let (mut params, mut depth, mut start) = (Vec::new(), 0u32, 0);
@@ -127,7 +127,7 @@ impl BrolgaFunction {
         self.call(&few[..args.len()])
     }
 
-    /// The run time that it runs on.
+    /// The run time of the function.
     pub(crate) fn runtime(&self) -> &BrolgaRuntime {
         &self.runtime
     }
@@ -140,7 +140,7 @@ impl BrolgaFunction {
         for (index, (arg, &kind)) in args.iter().zip(&self.params).enumerate() {
             match arg {
                 Given::Plain(given, _) if *given == kind => {}
-                // Where the function takes more than numbers, the run time compares.
+                // If the function takes objects, the run time compares.
                 _ if kind == BrolgaKind::Object => {}
                 _ => return Err(self.wrong(index, arg)),
             }
@@ -198,7 +198,7 @@ impl BrolgaFunction {
     }
 }
 
-/// The result, for a caller that may want none.
+/// Writes the result, unless the caller passes a null pointer.
 pub(crate) fn give_value(value: BrolgaValue, result: Option<&mut MaybeUninit<BrolgaValue>>) {
     match result {
         Some(result) => {

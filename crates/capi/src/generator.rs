@@ -1,11 +1,11 @@
-//! Generators: functions of C that define what a look-up misses.
+//! Generators: C functions that define symbols missing in a look-up.
 //!
 //! ```text
 //!   look-up ── `stock` is missing ──► generator ── BrolgaMissing: `stock` ──► C ── define, done ──► the look-up continues
-//!                                                                              └── keeps it, and answers later, on any thread
+//!                                                                              └── keeps it, and completes it later, on any thread
 //! ```
 //!
-//! Only the look-ups that need the names are suspended until they are answered. Other look-ups of the same names wait for the same answer.
+//! Only look-ups that need the names are suspended until the request completes. Other look-ups of the same names wait for the same completion.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
@@ -32,7 +32,7 @@ pub struct BrolgaMissing {
 pub type BrolgaGenerateFn =
     Option<unsafe extern "C" fn(data: *mut c_void, dylib: *const BrolgaDylib, missing: *mut BrolgaMissing)>;
 
-/// A function of C as a generator.
+/// A C function as a generator.
 struct Called {
     generate: unsafe extern "C" fn(*mut c_void, *const BrolgaDylib, *mut BrolgaMissing),
     data: Data,
@@ -49,7 +49,7 @@ impl Generator<Native> for Called {
         let all = request.session().names();
         let names = request.symbols().iter().map(|symbol| for_c(&all.text(*symbol))).collect();
         let missing = Box::into_raw(Box::new(BrolgaMissing { request, names }));
-        // SAFETY: by the contract of `brolga_dylib_add_generator`: the function owns what is missing from here on.
+        // SAFETY: by the contract of `brolga_dylib_add_generator`: from here on the function owns the request.
         unsafe { (self.generate)(self.data.pointer(), &raw const dylib, missing) };
     }
 }
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn brolga_dylib_add_generator(
     fenced(|| {
         let data = Data::new(data, free);
         let (dylib, generate) = (given(dylib, "dylib")?, given(generate, "generate")?);
-        // The session keeps the generator, which must not keep the session.
+        // The session owns the generator, which must not keep the session alive.
         let (weak, runtime) = (dylib.dylib.downgrade(), dylib.runtime.clone());
         Ok(dylib.dylib.add_generator(Arc::new(Called { generate, data, dylib: weak, runtime }))?)
     })

@@ -1,10 +1,10 @@
-//! Functions of the host: C functions that programs call.
+//! Host functions: C functions that programs call.
 //!
 //! ```text
-//!   program ── invoke stock(7) ──► closure of ours ── numbers and handles ──► C function ── value or error ──► the program continues, or throws
+//!   program ── invoke stock(7) ──► our closure ── numbers and handles ──► C function ── value or error ──► the program continues, or throws
 //! ```
 //!
-//! C runs outside of the scope of the heap, so it may call functions and make objects like any other code.
+//! C runs outside the heap scope, so it may call functions and create objects like any other code.
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
@@ -70,17 +70,17 @@ impl Host {
         let args = args.iter().map(|arg| unboxed(scope, &self.runtime, arg.get(scope)));
         let args = Lent(args.collect::<Result<Vec<_>, _>>().map_err(|error| error.text())?);
         let mut result = Lent(vec![BrolgaValue::nothing()]);
-        // SAFETY: by the contract of `brolga_dylib_define_host`. There are as many arguments as is said, and room for the result.
+        // SAFETY: by the contract of `brolga_dylib_define_host`. The number of arguments matches, and there is room for the result.
         let error = scope.call_out(|| unsafe {
             (self.call)(self.data.pointer(), args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
         });
         if !error.is_null() {
-            // The result is not handed out then: it may be half made.
+            // The result may be incomplete, so it is not returned.
             result.0.clear();
-            // SAFETY: an error is one of this library's, which the function hands over.
+            // SAFETY: an error was created by this library, and the function passes its ownership.
             return Err(unsafe { Box::from_raw(error) }.text());
         }
-        // SAFETY: the result has the member that its kind says, by the contract; an object in it stays until `result` is dropped.
+        // SAFETY: by the contract the result has the member for its kind; an object in it lives until `result` is dropped.
         let given = unsafe { result.0[0].read() };
         given.and_then(|given| boxed(scope, &self.runtime, given)).map_err(|error| error.text())
     }
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn brolga_dylib_redefine_host(
     })
 }
 
-/// What defines a host function: the dylib, the signature and the function.
+/// The parts of a host function's definition: the dylib, the signature and the function.
 fn prepared<'a>(
     dylib: Option<&'a BrolgaDylib>,
     header: Result<&str, BrolgaError>,
@@ -153,13 +153,13 @@ fn prepared<'a>(
     Ok((dylib, signature, Host { call, data, runtime: dylib.runtime.clone() }))
 }
 
-/// The name and types of a header, which is the head of a function without its end.
+/// The name and types in a header, which is a function's first line.
 pub(crate) fn signature(dylib: &BrolgaDylib, header: &str) -> Result<Signature, BrolgaError> {
     if header.contains(['\n', '\r', '#']) {
         return Err(BrolgaError::new(BrolgaCode::Argument, "the header of a host function is one line"));
     }
     let text = format!("function {header}\n1 ─      unreachable\nend\n");
-    // Types are what they are in programs of the dylib.
+    // Types have the meanings that they have in programs of the dylib.
     let cx = dylib.dylib.context();
     let program = Program::read_in(&cx, "host function", text.as_bytes())?;
     let (module, mut funcs) = (program.module(), program.module().funcs());
@@ -178,7 +178,7 @@ impl BrolgaValue {
     /// Frees an object that a value of ours owns.
     pub(crate) fn forget(&self) {
         if self.kind == BrolgaKind::Object as u32 {
-            // SAFETY: the kind says that the member is an object; it is null, or was made by `Box::into_raw` for the owner of this value.
+            // SAFETY: by its kind the member is an object; it is null, or came from `Box::into_raw` for the owner of this value.
             unsafe {
                 if !self.bits.object.is_null() {
                     drop(Box::<BrolgaObject>::from_raw(self.bits.object));

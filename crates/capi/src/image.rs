@@ -1,24 +1,24 @@
 //! Images: opened by an engine, by their own entries, or as a whole program.
 //!
 //! ```text
-//!   brolga_engine_open(path) ────────────────────────────► unit, as one that was compiled
+//!   brolga_engine_open(path) ────────────────────────────► unit, like a compiled one
 //!   C ── fib(30) ── entry in the image ── exports_call ──► opened once, by the file of the library ──► called in registers
 //!   executable ── main ── image_main(bytes, call) ───────► opened in place, called, status
 //! ```
 //!
 //! **Entries.** `crates/aot/src/image/exports.rs` has the exports of an image in memory: a word that is 0 until the image is open, and the distance
-//! from the header. The system's loader has put them there. The image itself is read from the file that the loader names, which has to have the same
-//! header as the one in memory: a file that was replaced since is refused. An opened image stays until the process ends, as the library does.
+//! from the header. The system's loader has mapped them. The image itself is read from the file that the loader names, which must have the same
+//! header as the one in memory: a file that has been replaced since is refused. An opened image stays until the process ends, as the library does.
 //!
 //! **Errors of entries.** An entry has the result type of its function, so an error is kept for the thread, like `errno`, and the result
-//! is 0. The first error stays until it is taken: later ones are mostly its consequences. Nothing unwinds into C: exceptions end in the call
+//! is 0. The first error stays until it is taken: later ones are mostly its consequences. Nothing unwinds into C: exceptions are caught by the call
 //! through `UntypedFunc`, and panics in `fenced`.
 //!
 //! **Orderings.**
 //!
 //! | row | operation                   | order   | pairs with | without it                                            |
 //! |-----|-----------------------------|---------|------------|-------------------------------------------------------|
-//! | E1  | entry: load the opened word | Acquire | E2         | a thread would see the address and not what lies there |
+//! | E1  | entry: load the opened word | Acquire | E2         | a thread would see the address but not its contents   |
 //! | E2  | opening: store the word     | Release | E1         | as E1                                                 |
 
 use std::cell::RefCell;
@@ -38,15 +38,15 @@ use crate::options::BrolgaOptions;
 use crate::out::{give, given, place};
 use crate::text::{array, c_text};
 
-/// Up to so many arguments are handed on without memory of the heap.
+/// Up to this many arguments are passed on without allocation.
 const FEW: usize = 8;
 
 /// The exports of an image in memory.
 #[repr(C)]
 struct Exports {
-    /// The opened image; null before.
+    /// The opened image; null until it is opened.
     opened: AtomicPtr<Opened>,
-    /// From the header to here.
+    /// The distance from the header to this struct.
     behind: usize,
     count: usize,
 }
@@ -54,7 +54,7 @@ struct Exports {
 /// An image whose entries are in use.
 struct Opened {
     functions: Vec<Exported>,
-    /// They keep the code that the functions run in.
+    /// Keeps the code of the functions.
     _kept: (Engine, Image),
 }
 
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn brolga_exports_call(
         Ok(())
     });
     if let Some(error) = error {
-        // At the end of the thread there is no caller to ask for it.
+        // While the thread ends, no caller can request it.
         let _ = KEPT.try_with(|kept| kept.borrow_mut().get_or_insert(error).code());
     }
 }
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn brolga_image_main(
         run(bytes, call, shows)
     });
     let Some(error) = error else { return 0 };
-    // An error of the error stream has no handler.
+    // A failure to write to the error stream is ignored.
     let _ = writeln!(std::io::stderr(), "error: {}", error.text());
     match error.code() {
         BrolgaCode::Machine => 4,
@@ -212,7 +212,7 @@ fn run(bytes: &'static [u8], call: &str, shows: bool) -> Result<(), BrolgaError>
     Ok(())
 }
 
-/// Options for an image that is a part of the process.
+/// The options for an image that is a part of the process.
 fn vouched(options: Option<&BrolgaOptions>) -> Options {
     // SAFETY: the image is linked into the executable, or is a library that the system has loaded: its code is the process's own, vouched for by its linking.
     BrolgaOptions::made(options).doors(unsafe { Doors::open() })
@@ -227,7 +227,7 @@ unsafe fn opened(
     exports: *const c_void,
     options: Option<&BrolgaOptions>,
 ) -> Result<&'static Opened, BrolgaError> {
-    // SAFETY: null, or as `Exports` says (`crates/aot/src/image/exports.rs`), and never unloaded.
+    // SAFETY: null, or as required by `Exports` (`crates/aot/src/image/exports.rs`), and never unloaded.
     let Some(exports) = (unsafe { exports.cast::<Exports>().as_ref::<'static>() }) else {
         return Err(BrolgaError::null("exports"));
     };
@@ -245,7 +245,7 @@ unsafe fn opened(
     // SAFETY: by the contract.
     let path = unsafe { file_of(exports) }?;
     let bytes = image::read_file(&path).map_err(brolga::Error::from)?;
-    // SAFETY: by the contract the header lies so far in front of the exports, in memory that is not written.
+    // SAFETY: by the contract the header is at this distance before the exports, in memory that is not written.
     let header = unsafe {
         let header = std::ptr::from_ref(exports).cast::<u8>().wrapping_sub(exports.behind);
         &*header.cast::<[u8; image::HEADER_BYTES]>()
@@ -271,7 +271,7 @@ unsafe fn opened(
     Ok(opened)
 }
 
-/// The file that the system's loader has put these exports into memory from.
+/// The file from which the system's loader has mapped these exports.
 ///
 /// # Safety
 ///
@@ -279,9 +279,9 @@ unsafe fn opened(
 unsafe fn file_of(exports: &Exports) -> Result<PathBuf, BrolgaError> {
     use std::os::unix::ffi::OsStrExt as _;
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the address is only compared, and there is room for the answer.
+    // SAFETY: the address is only compared, and there is room for the result.
     let found = unsafe { libc::dladdr(std::ptr::from_ref(exports).cast(), info.as_mut_ptr()) };
-    // SAFETY: zeros are a value, too.
+    // SAFETY: zeros are a valid value.
     let name = unsafe { info.assume_init() }.dli_fname;
     if found == 0 || name.is_null() {
         let text = "the system does not know the file of the image";

@@ -3,9 +3,9 @@
 //! ```text
 //!   BrolgaOptions ─► BrolgaEngine ── compile(BrolgaProgram) ──► BrolgaUnit ──┐
 //!                 └► BrolgaSession ── BrolgaDylib ── define, host functions ─┴─► BrolgaFunction ── call ──► BrolgaValue
-//!                          │              ├── BrolgaDefinitions, BrolgaTracker: how, and until when
+//!                          │              ├── BrolgaDefinitions, BrolgaTracker: options and lifetime
 //!                          │              ├── BrolgaCSymbol: object files, archives, libraries, addresses
-//!                          │              ├── BrolgaMissing, BrolgaResponsibility, BrolgaPromised: what C defines when it is needed
+//!                          │              ├── BrolgaMissing, BrolgaResponsibility, BrolgaPromised: symbols that C defines on demand
 //!                          │              └── BrolgaRequest, BrolgaSymbols: look-ups without waiting, lists
 //!                          └── BrolgaRuntime: objects, output, interrupts
 //! ```
@@ -14,21 +14,21 @@
 //!
 //! **Rules for every function.**
 //!
-//! | rule | how it is kept |
+//! | rule | how it is enforced |
 //! |---|---|
 //! | a null pointer is an error or, where no error can be returned, has no effect | every pointer is an `Option` in the signature, or goes through `text.rs` |
 //! | a failure is an owned [`BrolgaError`](error::BrolgaError); null is success | all bodies run in `error::fenced` |
 //! | a function of an image keeps its error for the thread | `image.rs` |
-//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read, drop or answer, and `extern "C"` aborts on a panic |
+//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read, drop or return a value, and `extern "C"` aborts on a panic |
 //! | an output is written on success, and unchanged otherwise | `out::give` |
-//! | a handle keeps what it needs | each holds its session, engine or code: the order in which handles are freed does not matter |
-//! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, as is checked below |
-//! | data of a function of C is freed once, also if the call that passes it fails | `callback::Data` is made first |
+//! | a handle keeps what it needs alive | each holds its session, engine or code: handles may be freed in any order |
+//! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, which is checked below |
+//! | data of a C function is freed once, also if the call that passes it fails | `callback::Data` is created first |
 //! | an obligation (`BrolgaMissing`, `BrolgaResponsibility`) is ended once, by a function that frees it | it is a `Box` there |
-//! | a number for a choice is one of its `enum` | it is a `uint32_t` in the signature, and is compared |
+//! | a number for a choice is a value of its `enum` | it is a `uint32_t` in the signature, and is checked |
 //!
 //! **Obligations of C.** A pointer is null, or came from this library and was not freed, or refers to as many elements as
-//! the number beside it says; a function of C that is called here returns, does not `longjmp` and throws nothing; an obligation is ended at some time. No function here can check that.
+//! its length argument says; a C function that is called here returns, does not `longjmp` and does not throw; an obligation is ended eventually. No function here can check that.
 //!
 //! Not done: the builder, transforms of modules, packages, building images, low functions; structs by value (they are objects); 128-bit numbers.
 #![warn(missing_docs)]

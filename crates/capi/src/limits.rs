@@ -1,4 +1,4 @@
-//! Limits of calls: a time, fuel, and an end that any thread may request.
+//! Limits of calls: a timeout, fuel, and cancellation by any thread.
 //!
 //! ```text
 //!   BrolgaLimits ── brolga_function_call_limited ──► value, or an error with the code `BROLGA_CODE_ENDED`
@@ -25,9 +25,9 @@ pub struct BrolgaLimits {
 
 #[derive(Debug, Default)]
 struct Set {
-    /// For each call, from its beginning.
+    /// The time limit of each call, from its start.
     timeout: Option<Duration>,
-    /// For all calls together.
+    /// The fuel of all calls together.
     fuel: Option<Fuel>,
 }
 
@@ -36,7 +36,7 @@ impl BrolgaLimits {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The limits of a call that begins.
+    /// The limits of a call that starts now.
     pub(crate) fn of_call(&self) -> Limits {
         let set = self.set();
         let mut limits = Limits::new().cancelled_by(&self.cancel);

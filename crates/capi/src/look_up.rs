@@ -6,8 +6,8 @@
 //!   brolga_dylib_request_then ──► … a thread of the session ──► answer(error, function), once
 //! ```
 //!
-//! **Answers by callback.** The look-up is a future that a task of the session polls: its completion queues such a task, so the function of C runs without a lock and may call any function of this library. A poll that is woken
-//! meanwhile polls again. What the session drops unanswered, because it ends or its threads do, is answered with an error.
+//! **Answers by callback.** The look-up is a future polled by a task of the session: its completion queues such a task, so the C function runs without a lock and may call any function of this library. If it is woken during a poll,
+//! it is polled again. A look-up that the session drops incomplete, because it or its threads end, is answered with an error.
 
 use std::ffi::{c_char, c_void};
 use std::future::Future;
@@ -34,11 +34,11 @@ pub type BrolgaAnswerFn =
 pub struct BrolgaRequest {
     dylib: BrolgaDylib,
     name: String,
-    /// Nothing after the wait.
+    /// `None` after the wait.
     request: Mutex<Option<Request>>,
 }
 
-/// The types of a symbol, as it spells them.
+/// The list of types in a symbol, as text.
 fn list(symbol: &str) -> &str {
     symbol.find('(').map_or("", |at| &symbol[at..])
 }
@@ -46,7 +46,7 @@ fn list(symbol: &str) -> &str {
 /// The handle of a function that was found by a name.
 fn handle(of: &BrolgaDylib, name: &str, found: Function) -> Result<BrolgaFunction, BrolgaError> {
     let methods = of.dylib.methods()?;
-    // An alias has the code of a function of another name, so only the types of that count. Other methods of the name may be seen.
+    // An alias has the code of a function with another name, so only that function's types matter. Other methods of the name may be visible.
     let named = methods.iter().find(|method| method.symbol == name);
     let named = named.or_else(|| {
         methods.iter().find(|method| method.name == name && list(&method.symbol) == list(found.symbol()))
@@ -55,7 +55,7 @@ fn handle(of: &BrolgaDylib, name: &str, found: Function) -> Result<BrolgaFunctio
     let symbol = method.map_or(found.symbol(), |method| &method.symbol).to_owned();
     let result = method.and_then(|method| method.result.as_deref()).unwrap_or("");
     let types = Types::of_symbol(&symbol, result);
-    // Names of functions mean what they mean in the dylib.
+    // Function names have the meanings that they have in the dylib.
     let context = of.dylib.context();
     Ok(BrolgaFunction::new(found.untyped()?, &symbol, types, &context, &of.runtime, found))
 }
@@ -194,13 +194,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A function of C that waits for an answer.
+/// A C function that receives an answer.
 struct Answer {
     call: unsafe extern "C" fn(*mut c_void, *mut BrolgaError, *mut BrolgaFunction),
     data: *mut c_void,
 }
 
-// SAFETY: the data is only handed to the function that came with it, which may be called on any thread by the contract of `brolga_dylib_request_then`.
+// SAFETY: the data is passed only to the function that came with it, which may be called on any thread by the contract of `brolga_dylib_request_then`.
 unsafe impl Send for Answer {}
 
 impl Answer {
@@ -214,7 +214,7 @@ impl Answer {
     }
 }
 
-/// A look-up that is answered by a function of C.
+/// A look-up whose result is passed to a C function.
 struct Asked {
     dylib: BrolgaDylib,
     name: String,
@@ -223,9 +223,9 @@ struct Asked {
 }
 
 enum State {
-    /// Nobody polls it.
+    /// It is not being polled.
     Idle(Request),
-    /// A thread polls it; `again` if it was woken meanwhile.
+    /// A thread polls it; `again` is set if it was woken meanwhile.
     Polled {
         again: bool,
     },
@@ -284,7 +284,7 @@ impl Asked {
 
 impl Wake for Asked {
     fn wake(self: Arc<Self>) {
-        // The thread that wakes has other things to do first, which the function of C might wait for.
+        // The waking thread has other work to finish first, for which the C function might wait.
         let session = self.dylib.dylib.session().clone();
         session.linking().dispatcher().dispatch(Task::new(Priority::Blocking, move || self.poll()));
     }

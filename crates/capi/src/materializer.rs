@@ -1,4 +1,4 @@
-//! C symbols on demand: names now, addresses when one of them is needed first.
+//! C symbols on demand: names now, addresses when one of them is first needed.
 //!
 //! ```text
 //!   promise_c_symbols(a, b) ── code needs a ──► materialize ── BrolgaResponsibility: a, b ── resolve, need ── emit ──► a and b are ready, if all that they need is
@@ -6,7 +6,7 @@
 //!                                                                  └ hand_back(b): promised again
 //! ```
 //!
-//! The responsibility is an obligation: C ends it by `emit` or `fail`, at once or later, on any thread. Until then the look-ups wait that need one of its symbols.
+//! The responsibility is an obligation: C ends it by `emit` or `fail`, at once or later, on any thread. Until then, look-ups that need one of its symbols wait.
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -30,7 +30,7 @@ use crate::text::{name, names};
 pub struct BrolgaResponsibility {
     responsibility: Responsibility<Native>,
     names: Vec<CString>,
-    /// The symbols that these need.
+    /// The symbols that its symbols need.
     needs: Mutex<Vec<SymbolRef>>,
     dylib: WeakDylib,
     runtime: BrolgaRuntime,
@@ -47,9 +47,9 @@ pub type BrolgaMaterializeFn = Option<
 
 type MaterializeFn = unsafe extern "C" fn(*mut c_void, *const BrolgaDylib, *mut BrolgaResponsibility);
 
-/// C symbols that a function of C makes.
+/// C symbols that a C function materializes.
 struct Promised {
-    /// They are held, so that the names stay.
+    /// Held, to keep the names.
     symbols: Vec<SymbolRef>,
     materialize: MaterializeFn,
     data: Arc<Data>,
@@ -67,7 +67,7 @@ impl MaterializationUnit<Native> for Promised {
             Ok(dylib) => BrolgaDylib { dylib, runtime: self.runtime.clone() },
             Err(error) => return responsibility.fail(error),
         };
-        // The unit was removed meanwhile: there is nothing to make.
+        // The unit was removed meanwhile: there is nothing to materialize.
         let Ok(made) = BrolgaResponsibility::new(responsibility, self.dylib, &self.runtime) else { return };
         let made = Box::into_raw(Box::new(made));
         // SAFETY: by the contract of `brolga_dylib_promise_c_symbols`: the function owns the responsibility from here on.

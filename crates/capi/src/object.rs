@@ -1,6 +1,6 @@
-//! Objects of the heap in the hands of C: strings, vectors of numbers. `field.rs` has structs.
+//! Heap objects as C handles: strings, vectors of numbers. `field.rs` has structs.
 //!
-//! A handle is a root of every collection, so an object lives at least as long as its handles. C never sees its address: contents are copied.
+//! A handle is a GC root, so an object lives at least as long as its handles. C never sees its address: contents are copied.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ impl BrolgaObject {
         Ok(scope.root(object.ok_or_else(foreign)?))
     }
 
-    /// Looks at the object.
+    /// Reads the object.
     pub(crate) fn look<R>(
         &self,
         body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>, Root<'f, 'h>) -> Result<R, BrolgaError>,
@@ -44,7 +44,7 @@ impl BrolgaObject {
     }
 }
 
-/// Runs `body` with the right to use objects.
+/// Runs `body` in a scope in which objects can be used.
 pub(crate) fn enter<R>(
     runtime: &BrolgaRuntime,
     body: impl for<'f, 'h> FnOnce(&mut Scope<'f, 'h>) -> Result<R, BrolgaError>,
@@ -97,8 +97,7 @@ fn vector<T: Bits>(runtime: &BrolgaRuntime, element: Type, from: &[T]) -> Result
     Ok(BrolgaObject::new(runtime, kept))
 }
 
-/// Copies the elements of a vector of numbers of one type.
-/// Copies a vector whose elements are `name` in Julia, as far as there is room, and gives its length.
+/// Copies up to `capacity` elements of a vector, whose element type is `name` in Julia, and returns its length.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Promises of functions: their types now, their program when one of them is needed first.
+//! Promises of functions: their types now, their program when one of them is first needed.
 //!
 //! ```text
 //!   brolga_dylib_promise("f(x::Int64)::Int64", make) ── f is called, or code that calls it is compiled ──► make ── brolga_promised_keep(text)
@@ -47,7 +47,7 @@ fn made(
     // SAFETY: by the contract of `brolga_dylib_promise`.
     let error = unsafe { make(data.pointer(), &raw const promised) };
     if !error.is_null() {
-        // SAFETY: an error is one of this library's, which the function hands over.
+        // SAFETY: an error was created by this library, and the function passes its ownership.
         return Err(failed(unsafe { Box::from_raw(error) }.text()));
     }
     let kept = promised.kept.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Reports of a session to its host: failures that nobody waits for, events of symbols, a text of its content.
+//! Reports of a session to its host: failures that no look-up waits for, symbol events, a text dump.
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem::MaybeUninit;

@@ -16,7 +16,7 @@ use crate::out::{give, given, place};
 #[derive(Clone)]
 pub struct BrolgaRuntime {
     pub(crate) runtime: Arc<Runtime>,
-    /// Names and types of objects that C makes.
+    /// Names and types of objects that C creates.
     pub(crate) context: Arc<Context>,
 }
 
@@ -25,7 +25,7 @@ impl BrolgaRuntime {
         BrolgaRuntime { runtime: runtime.clone(), context: Context::new() }
     }
 
-    /// A type as the heap knows it.
+    /// The heap's object for a type.
     pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, BrolgaError> {
         let told = |error: brolga::ir::types::LayoutError| {
             BrolgaError::new(BrolgaCode::Argument, error.display(&cx.types).to_string())

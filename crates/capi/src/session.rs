@@ -1,4 +1,4 @@
-//! Sessions: functions compiled when they are needed, replaced and removed, by many threads. A session has dylibs (`dylib.rs`).
+//! Sessions: functions compiled on demand, replaced and removed, by many threads. A session has dylibs (`dylib.rs`).
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;

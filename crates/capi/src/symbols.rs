@@ -1,4 +1,4 @@
-//! The symbols of a dylib, listed: how far each has come, what it waits for, who uses it.
+//! Lists the symbols of a dylib: their states, what they wait for, and their users.
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;

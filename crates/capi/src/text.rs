@@ -1,4 +1,4 @@
-//! Texts and arrays of C, read with checks; errors and texts that pass between C and this library as such.
+//! C strings and arrays, read with checks; errors and texts passed between C and this library.
 
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
@@ -6,7 +6,7 @@ use std::slice;
 
 use crate::error::{BrolgaCode, BrolgaError, for_c};
 
-/// A text of C that ends in a zero byte.
+/// A zero-terminated C string.
 ///
 /// # Safety
 ///
@@ -15,12 +15,12 @@ pub(crate) unsafe fn c_text<'a>(text: *const c_char, name: &str) -> Result<&'a s
     if text.is_null() {
         return Err(BrolgaError::null(name));
     }
-    // SAFETY: it is not null, and all else is the contract.
+    // SAFETY: it is not null; the contract covers the rest.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map_err(|error| BrolgaError::new(BrolgaCode::Argument, format!("`{name}`: {error}")))
 }
 
-/// An array of C. Null is an empty one if its length is 0.
+/// A C array. Null is an empty array if its length is 0.
 ///
 /// # Safety
 ///
@@ -36,26 +36,26 @@ pub(crate) unsafe fn array<'a, T>(
         (false, _) if !first.is_aligned() || length > isize::MAX as usize / size_of::<T>().max(1) => {
             Err(BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is no array of {length} elements")))
         }
-        // SAFETY: it is not null, is aligned, and its size fits; all else is the contract.
+        // SAFETY: it is not null, is aligned, and its size fits; the contract covers the rest.
         (false, _) => Ok(unsafe { slice::from_raw_parts(first, length) }),
     }
 }
 
-/// Copies elements into an array of C as far as there is room.
+/// Copies elements into a C array, up to its capacity.
 ///
 /// # Safety
 ///
-/// `to` is null, or there is room for `capacity` elements behind it, which no other thread uses meanwhile.
+/// `to` is null, or points to room for `capacity` elements, which no other thread uses meanwhile.
 pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
     let count = from.len().min(capacity);
     if !to.is_null() && to.is_aligned() {
-        // SAFETY: there is room for `count` elements behind `to` by the contract, and it is not null; `from` has as many, and is
-        // memory of Rust that C has no pointer to.
+        // SAFETY: by the contract `to` has room for `count` elements, and it is not null; `from` has at least `count`, and is
+        // Rust memory that C has no pointer to.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, count) };
     }
 }
 
-/// How many elements an array of C has room for; none at a null pointer.
+/// The number of elements that a C array has room for; 0 for a null pointer.
 pub(crate) fn room<T>(to: *mut T, capacity: usize, name: &str) -> Result<usize, BrolgaError> {
     match to.is_null() {
         true => Ok(0),
@@ -94,7 +94,7 @@ pub(crate) unsafe fn names<'a>(
     texts.iter().enumerate().map(read).collect()
 }
 
-/// Gives away a text, which C frees.
+/// Passes ownership of a text to C, which frees it.
 pub(crate) fn give_text(place: &mut MaybeUninit<*mut c_char>, text: &str) {
     place.write(for_c(text).into_raw());
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn brolga_error_new(message: *const c_char, length: usize)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn brolga_text_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: the text came from `CString::into_raw`, as all texts do that this library gives away, and was not freed.
+        // SAFETY: the text came from `CString::into_raw`, like all texts that this library returns, and was not freed.
         drop(unsafe { CString::from_raw(text) });
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   dylib ── new tracker ──► tracker ── tracked dylib ──► a handle to the dylib: what is defined through it belongs to the tracker
-//!                               │ remove, with what becomes of users
+//!                               │ remove, with a policy for users
 //!                               └ transfer: it belongs to another tracker
 //! ```
 

@@ -1,6 +1,6 @@
 //! Values of C: a kind, and a number, an address or an object.
 //!
-//! A number is passed as its bits; C writes the member of the union that the kind names, and only that one is read.
+//! A number is passed as its bits; C writes the union member selected by the kind, and only that member is read.
 
 use std::ffi::c_void;
 
@@ -50,7 +50,7 @@ pub enum BrolgaKind {
 
 use BrolgaKind as Kind;
 
-/// The kinds of values that travel as bits, with their types.
+/// The kinds of values that are passed as bits, with their types.
 const PLAIN: [(Kind, &str, Type); 13] = [
     (Kind::Nothing, "Nothing", Type::NOTHING),
     (Kind::Bool, "Bool", Type::BOOL),
@@ -68,7 +68,7 @@ const PLAIN: [(Kind, &str, Type); 13] = [
 ];
 
 impl BrolgaKind {
-    /// The kind of values of a type, by its name: `Object` for all that are no numbers.
+    /// The kind of values of a type, by its name: `Object` for every non-numeric type.
     pub(crate) fn of_name(name: &str) -> Kind {
         match PLAIN.iter().find(|(_, known, _)| *known == name) {
             Some((kind, _, _)) => *kind,
@@ -82,7 +82,7 @@ impl BrolgaKind {
         PLAIN.iter().find(|(kind, _, _)| *kind == self).map(|(_, _, ty)| *ty)
     }
 
-    /// The kind of objects of a type: `Object` for all that are no numbers.
+    /// The kind of objects of a type: `Object` for every non-numeric type.
     fn of(ty: Option<Type>) -> Kind {
         PLAIN.iter().find(|(_, _, known)| ty == Some(*known)).map_or(Kind::Object, |(kind, _, _)| *kind)
     }
@@ -135,7 +135,7 @@ pub struct BrolgaValue {
     pub bits: BrolgaBits,
 }
 
-/// A value of C, taken apart: bits in the low end, or an object.
+/// A decoded C value: bits in the low end, or an object.
 #[derive(Clone, Copy)]
 pub(crate) enum Given<'a> {
     Plain(Kind, u64),
@@ -143,7 +143,7 @@ pub(crate) enum Given<'a> {
 }
 
 impl BrolgaValue {
-    /// A value from the bits of a number; those above its size do not count.
+    /// A value from the bits of a number; bits above its size are ignored.
     pub(crate) fn from_bits(kind: Kind, bits: u64) -> Result<BrolgaValue, BrolgaError> {
         let bits = match kind {
             Kind::Bool => bits & 1,
@@ -156,7 +156,7 @@ impl BrolgaValue {
             },
             _ => bits,
         };
-        // Every member begins in the low end, on processors that store it first.
+        // Every member starts at the low end, on little-endian processors.
         Ok(BrolgaValue { kind: kind as u32, bits: BrolgaBits { uint64: bits } })
     }
 
@@ -165,19 +165,19 @@ impl BrolgaValue {
         BrolgaValue { kind: Kind::Object as u32, bits: BrolgaBits { object } }
     }
 
-    /// The value taken apart.
+    /// Decodes the value.
     ///
     /// # Safety
     ///
-    /// The member that the kind says is set; an object is null, or a live one that stays while the result is used.
+    /// The member for the kind is set; an object is null, or live while the result is used.
     pub(crate) unsafe fn read<'a>(&self) -> Result<Given<'a>, BrolgaError> {
         let Some(kind) = Kind::of_number(self.kind) else {
             let text = format!("{} is no kind of values", self.kind);
             return Err(BrolgaError::new(BrolgaCode::Argument, text));
         };
         let bits = &self.bits;
-        // SAFETY: each arm reads the bytes of the member that the kind says, which is set by the contract; all of them are numbers, for
-        // which every pattern is a value. An object is a live one by the contract, if it is not null.
+        // SAFETY: each arm reads the bytes of the member for the kind, which is set by the contract; all of them are numbers, for
+        // which every bit pattern is valid. By the contract a non-null object is live.
         let bits = unsafe {
             match kind {
                 Kind::Nothing => 0,

@@ -172,7 +172,7 @@ fn the_header_declares_what_the_source_exports() {
     let header = read(&here().join("include/brolga.h"));
     let mut found = BTreeMap::new();
     for part in header.split(';').filter(|part| part.contains("brolga_") && part.trim_end().ends_with(')')) {
-        // The declaration stands behind the comment.
+        // The declaration is after the comment.
         let text = part.rsplit("*/").next().unwrap_or("").replace("BROLGA_CHECKED", "");
         let Some((head, _)) = text.split_once('(') else { continue };
         let name = head.rsplit([' ', '*']).next().unwrap_or("").to_owned();
@@ -392,11 +392,11 @@ fn out<T>(call: impl FnOnce(Option<&mut MaybeUninit<T>>) -> Option<Box<BrolgaErr
 
 /// An object of the API, as its owner has it.
 fn owned<T>(call: impl FnOnce(Option<&mut MaybeUninit<*mut T>>) -> Option<Box<BrolgaError>>) -> Box<T> {
-    // SAFETY: the API gives what `Box::into_raw` made, once.
+    // SAFETY: the API returns each result of `Box::into_raw` once.
     unsafe { Box::from_raw(out(call)) }
 }
 
-/// The code of the error that a call gives.
+/// The code of the error that a call returns.
 fn code(error: Option<Box<BrolgaError>>) -> BrolgaCode {
     brolga_error_code(error.as_deref())
 }
@@ -435,7 +435,7 @@ fn arguments_are_many_or_wrong() {
     let nine: Vec<BrolgaValue> = (1..=9).map(|n| brolga_int64(n)).collect();
     let ninth = function(c"ninth");
     let result = out(|place| call(&ninth, &nine, place));
-    // SAFETY: the kind is that of an `Int64`.
+    // SAFETY: the kind is `Int64`'s.
     assert_eq!((result.kind, unsafe { result.bits.int64 }), (BrolgaKind::Int64 as u32, 9));
     assert_eq!(code(call(&ninth, &nine[1..], None)), BrolgaCode::Argument, "too few");
     let mut wrong = nine.clone();
@@ -449,7 +449,7 @@ fn arguments_are_many_or_wrong() {
     let char = |code: u32| BrolgaValue { kind: BrolgaKind::Char as u32, bits: BrolgaBits { uint32: code } };
     let letter = function(c"letter");
     let result = out(|place| call(&letter, &[char(0xe9), brolga_nothing()], place));
-    // SAFETY: the kind is that of a `Char`.
+    // SAFETY: the kind is `Char`'s.
     assert_eq!((result.kind, unsafe { result.bits.uint32 }), (BrolgaKind::Char as u32, 0xe9));
     assert_eq!(
         code(call(&letter, &[char(0xd800), brolga_nothing()], None)),

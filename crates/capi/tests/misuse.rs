@@ -1,4 +1,4 @@
-//! Misuse of the C API for dylibs that can be seen: handles of other sessions, names that are no texts, numbers that mean nothing, handles that outlive what they
+//! Misuse of the C API for dylibs that can be seen: handles of other sessions, names that are not text, meaningless numbers, handles that outlive what they
 //! are of. Each is an error, or works, in any order of freeing, on any thread.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -29,7 +29,7 @@ fn owned<T>(call: impl FnOnce(Option<&mut MaybeUninit<*mut T>>) -> Failed) -> Bo
     let mut place = MaybeUninit::uninit();
     let error = call(Some(&mut place));
     assert!(error.is_none(), "{error:?}");
-    // SAFETY: a function that succeeds has written its output, and gives what `Box::into_raw` made, once.
+    // SAFETY: a function that succeeds has written its output, and returns each result of `Box::into_raw` once.
     unsafe { Box::from_raw(place.assume_init()) }
 }
 

@@ -6,7 +6,7 @@
 //!            └─ no report: it has crashed, does not end, or has found a fault ──► the input is kept
 //! ```
 //!
-//! Inputs are those of [`Campaign`]: the same seed gives the same input in every process.
+//! [`Campaign`] generates the inputs: the same seed yields the same input in every process.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -218,7 +218,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
         progress,
         end: args.seed.saturating_add(count),
         parts: campaign.parts(),
-        // A time that no clock reaches is no limit.
+        // A time that no clock reaches is not a limit.
         deadline: time.and_then(|time| Instant::now().checked_add(time)),
         found: Mutex::new(Found { next: args.seed, ..Found::default() }),
     };
@@ -242,7 +242,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
     if faults.is_empty() {
         return Ok(());
     }
-    // Of several faults the ones of the first seeds are reported.
+    // If there are several faults, the ones of the first seeds are reported.
     faults.sort_by_key(|fault| fault.seed);
     faults.truncate(args.faults.max(1));
     for fault in &faults {
@@ -254,7 +254,7 @@ fn lead(args: &Args, campaign: &Campaign) -> Done {
 }
 
 impl Shared<'_> {
-    /// Gives seeds to workers, one after another, until there are no more.
+    /// Runs the seeds on a worker, one after another, until there are no more.
     fn job(&self) {
         let mut worker = None;
         while let Some(seed) = self.take() {

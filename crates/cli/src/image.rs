@@ -285,7 +285,7 @@ fn library(build: &Build) -> Result<Option<Library>, Stop> {
     };
     let mut library = Library::new(name);
     for text in &build.exports {
-        // Operators have `=` in their names; what stands behind the bracket is a name for C.
+        // Operators have `=` in their names; the text after the bracket is a C name.
         library = match text.rsplit_once('=').filter(|(function, _)| is_whole(function)) {
             Some((function, name)) => library.export_as(function.trim(), name.trim()),
             None => library.export(text.trim()),
@@ -294,7 +294,7 @@ fn library(build: &Build) -> Result<Option<Library>, Stop> {
     Ok(Some(if build.export_all { library.export_all() } else { library }))
 }
 
-/// Whether a text in front of `=` names a function: a symbol with all its brackets, or a word.
+/// Whether a text before `=` names a function: a symbol with all its brackets, or a word.
 fn is_whole(function: &str) -> bool {
     let function = function.trim();
     function.ends_with(')') || function.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '!')

@@ -247,7 +247,7 @@ fn evaluator<'p>(
     Ok(limited(evaluator, how))
 }
 
-/// The same with the limit of the heap that the command line gives.
+/// The same evaluator with the heap limit of the command line.
 fn limited<'p>(evaluator: brolga::Evaluator<'p>, how: &How) -> brolga::Evaluator<'p> {
     match how.heap_limit {
         Some(bytes) => evaluator.with_heap_limit(bytes as u64),

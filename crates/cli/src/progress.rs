@@ -24,7 +24,7 @@ pub(super) struct Progress {
 }
 
 impl Bars {
-    /// The progress of so many steps of work.
+    /// The progress of work with `steps` steps.
     pub(super) fn begin(self, what: &'static str, steps: usize) -> Progress {
         let bar = || ProgressBar::new(steps as u64).with_style(style(STEPS)).with_prefix(what);
         self.show(steps > 1, bar)
@@ -46,9 +46,9 @@ impl Bars {
     }
 }
 
-/// The line of a bar of so many steps.
+/// The line of a bar with a number of steps.
 const STEPS: &str = "{prefix} [{bar:30}] {pos}/{len} {per_sec} {eta} left  {wide_msg}";
-/// The line of work that ends at a time; the prefix says when.
+/// The line of work with a time limit, which is in the prefix.
 const TIMED: &str = "{prefix} {elapsed}: {pos} done, {per_sec}  {wide_msg}";
 
 fn style(template: &str) -> ProgressStyle {
@@ -73,7 +73,7 @@ impl Progress {
         }
     }
 
-    /// So many steps are done of so many; the last one was about this.
+    /// Reports the number of steps done and in total; the last one done was about `subject`.
     pub(super) fn stand(&self, subject: &str, done: usize, of: usize) {
         if let Some(bar) = &self.bar {
             bar.set_length(of as u64);

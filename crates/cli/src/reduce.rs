@@ -141,10 +141,10 @@ struct Fault {
     text: String,
 }
 
-/// Ways to fail, which a reduction does not mix: a program that never ends says nothing about one that gives a wrong result.
+/// Kinds of failure, which a reduction does not mix: a program that never ends says nothing about one with a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FaultKind {
-    /// Native code gives something else.
+    /// Native code has another result.
     Differs,
     /// Native code does not end in time.
     Hangs,
@@ -188,7 +188,7 @@ impl Oracle {
         let Some(native) = self.native(&text)? else {
             return fails(FaultKind::Hangs, format!("native code at {} {}", self.level, self.late()));
         };
-        // A program without a native form is no fault, nor is a system that refuses.
+        // A program without a native form is not a fault, nor is a refusal of the system.
         if native == expected || matches!(native.status, Some(2..=4)) {
             return Ok(Verdict::Agrees);
         }

@@ -43,7 +43,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// Says why, and gives the status of the process.
+    /// Reports the reason, and returns the exit status.
     #[expect(
         clippy::disallowed_methods,
         reason = "the program has aborted the process, and this process is its own"
@@ -158,7 +158,7 @@ pub(crate) fn out(text: impl Display) -> Result<(), Stop> {
     Ok(writeln!(anstream::stdout(), "{text}")?)
 }
 
-/// Writes something that is no result. A failure to write is ignored.
+/// Writes output that is not a result to the error stream. A failure to write is ignored.
 pub(crate) fn err(text: impl Display) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }

@@ -239,7 +239,7 @@ fn say_fuel(units: u64, fuel: &Fuel) {
 
 /// The input of a session.
 enum Source<'a> {
-    /// A program, whose functions go to the second tier after so many calls.
+    /// A program, whose functions are promoted to the second tier after `calls` calls.
     Text { name: &'a str, bytes: Vec<u8>, calls: u32 },
     /// The bytes of a package.
     Package(Vec<u8>),

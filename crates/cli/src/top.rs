@@ -121,13 +121,13 @@ impl Screen {
 
     fn draw(&self, snapshot: &Snapshot, sort: view::SortBy) -> io::Result<()> {
         let size = tcgetwinsize(io::stdout())?;
-        // A terminal that does not know its size says zero.
+        // A terminal that cannot tell its size reports zero.
         let or = |cells: u16, usual: usize| if cells == 0 { usual } else { usize::from(cells) };
         let (height, width) = (or(size.ws_row, 24), or(size.ws_col, 80));
         let mut lines = view::lines(snapshot, sort, height.saturating_sub(1), width);
         let keys = format!("sorted by {} (s)   leave (q)", sort.name());
         lines.push(keys.chars().take(width).collect());
-        // Each line is written over the old one and cleared behind, and then the rest: nothing flickers.
+        // Each line overwrites the old one and clears its rest, then the remaining lines are cleared: nothing flickers.
         let drawn: Vec<String> = lines.iter().map(|line| format!("{line}\x1b[K")).collect();
         self.write(&format!("\x1b[H{}\x1b[J", drawn.join("\r\n")))
     }
@@ -142,7 +142,7 @@ impl Screen {
             Err(error) => Err(error.into()),
             Ok(_) => {
                 let mut byte = [0];
-                // The end of the input is one of the view, as it would be asked again for ever.
+                // The end of the input ends the view: it would otherwise be polled again forever.
                 Ok(Some(if rustix::io::read(&stdin, &mut byte)? == 0 { b'q' } else { byte[0] }))
             }
         }

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Done {
             false => Ok(()),
         });
         if let Err(stop) = checked {
-            // Each is reported where it stands; the last one gives the status.
+            // Each is reported at its position; the last one determines the status.
             progress.aside(|| worst.replace(stop).map(Stop::report));
         }
         progress.step();

@@ -110,7 +110,7 @@ fn functions_that_end_the_process_end_it() {
 
 #[test]
 fn the_heap_has_the_limit_that_is_given() {
-    // A list that grows for ever.
+    // A list that grows forever.
     let program = "global LAST::Any = nothing\nmutable struct Item\n    next::Any\n    a::Int64\n    b::Int64\nend\n\
         function main()::Int64\n\
         1 ─      goto #2\n\

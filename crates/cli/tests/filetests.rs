@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 /// One parsed test file.
 struct Case {
     args: Vec<String>,
-    /// The lines up to the first expectation, as they stand in the file.
+    /// The lines up to the first expectation, unchanged.
     given: String,
     input: String,
     files: Vec<(String, String)>,
@@ -120,7 +120,7 @@ fn split_words(line: &str) -> Result<Vec<String>, String> {
     if line.matches('\'').count() % 2 == 1 { Err("a quote is not closed".to_owned()) } else { Ok(words) }
 }
 
-/// Output as it stands in a test: durations replaced, blank lines at the end dropped, the last line ended.
+/// Output normalised for a test: durations replaced, trailing blank lines dropped, a line end after the last line.
 fn normal(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<String> = text.trim_end_matches('\n').lines().map(without_durations).collect();

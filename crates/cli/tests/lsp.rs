@@ -82,7 +82,7 @@ fn an_editor_is_served_over_pipes() {
     ] {
         input.write_all(&frame(&message)).unwrap();
     }
-    // The program's output is no part of the protocol's stream.
+    // The program's output is not part of the protocol's stream.
     let ran = wait(&mut output, |message| message["id"] == 2);
     assert_eq!(ran["result"], json!({ "value": "nothing", "error": null, "output": "─\n" }));
     input.write_all(&frame(&json!({ "jsonrpc": "2.0", "id": 3, "method": "shutdown" }))).unwrap();

@@ -1,23 +1,23 @@
-//! `#[derive(Brolga)]`: structs of Rust that stand for structs of programs, in calls from Rust and in functions of the host.
+//! `#[derive(Brolga)]`: Rust structs that map to structs of programs, in calls from Rust and in host functions.
 //!
 //! ```text
 //!   #[repr(C)]                          struct Point            program
 //!   struct Point { x: f64, y: f64 }         x::Float64
 //!                    │                      y::Float64
 //!                    │                  end
-//!                    └─► impl brolga::Struct: its name, its fields' names and distances, to a tuple of its fields and back
+//!                    └─► impl brolga::Struct: its name, its fields' names and offsets, to a tuple of its fields and back
 //! ```
 //!
-//! The macro generates safe code only: values are passed as the tuple. Names, types and distances are compared with the program's struct when a function
+//! The macro generates safe code only: values are passed as the tuple. Names, types and offsets are compared with the program's struct when a function
 //! is looked up or defined (`brolga::Struct`).
 //!
-//! | refused, at its place | reason |
+//! | refused, with the error at the offending item | reason |
 //! |---|---|
-//! | no `#[repr(C)]` | Rust may reorder the fields, and programs do not |
+//! | no `#[repr(C)]` | Rust may reorder the fields; programs do not |
 //! | `packed`, `align` | programs lay out structs as C does |
 //! | enums, unions, structs without named fields | programs have no such types, or find fields by name |
-//! | parameters | each instance would be a program's type with its own name |
-//! | no field, or more than twelve | there is nothing to pass; a struct may be a field of another |
+//! | parameters | each instance would need its own type, with its own name, in the program |
+//! | no field, or more than twelve | there is nothing to pass; larger structs can nest others as fields |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -26,12 +26,12 @@ use proc_macro2::Span;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, LitStr, parse_macro_input};
 
-/// How many fields a struct may have: as many as the largest tuple that passes.
+/// The maximum number of fields of a struct: the size of the largest tuple that can be passed.
 const MOST_FIELDS: usize = 12;
 
 /// Implements `brolga::Struct` for a `#[repr(C)]` struct with named fields.
 ///
-/// The struct's name in programs is that in Rust, or the one in `#[brolga(name = "…")]`.
+/// In programs the struct has its Rust name, or the one in `#[brolga(name = "…")]`.
 #[proc_macro_derive(Brolga, attributes(brolga))]
 pub fn derive_brolga(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -96,7 +96,7 @@ fn refuse(input: &DeriveInput, text: &str) -> Error {
     Error::new(input.ident.span(), text)
 }
 
-/// The layout has to be that of C, and nothing beside.
+/// Requires the plain C layout: `#[repr(C)]` and no other representation.
 fn check_repr(input: &DeriveInput) -> Result<(), Error> {
     let mut is_c = false;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
@@ -114,7 +114,7 @@ fn check_repr(input: &DeriveInput) -> Result<(), Error> {
     }
 }
 
-/// The name in programs.
+/// The struct's name in programs.
 fn name_of(input: &DeriveInput) -> Result<LitStr, Error> {
     let mut name = None;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("brolga")) {

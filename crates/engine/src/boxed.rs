@@ -5,10 +5,10 @@
 //!   first call ──► Declared::compile ──► linked to the function's code, or to its cell ──► code of the row
 //! ```
 //!
-//! An entry unpacks objects and calls the function, so it only needs the function's declaration. An engine and a session use the same rows; they
+//! An entry unpacks objects and calls the function, so it needs only the function's declaration. Engines and sessions use the same rows; they
 //! differ in how the entry is linked to the function ([`Engine`](crate::Engine): in the unit of its program; a session: by its label).
 //!
-//! Cost: a row of some hundred bytes for each function; one small function for each method that is called dynamically.
+//! Cost: a row of some hundred bytes for each function; one small function for each method called dynamically.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,9 +36,9 @@ pub(crate) struct Recipe {
     pub(crate) level: OptLevel,
     pub(crate) opt: brolga_opt::Options,
     pub(crate) roots: Roots,
-    /// Where they are looked for before they are compiled.
+    /// The cache searched before an entry is compiled.
     pub(crate) cache: Option<CodeCache>,
-    /// How long the passes of functions that are linked together may take.
+    /// The time limit for the passes of functions that are linked together.
     pub(crate) compile_limit: Option<Duration>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Declared {
 }
 
 impl Declared {
-    /// A high function of a module, which calls may go to that are decided at run time; none if they may not.
+    /// A high function of a module that dynamic calls may reach; `None` if they cannot.
     pub(crate) fn new(module: &Module, id: FuncId) -> Option<Declared> {
         let func = &module[id];
         let is_method = func.level == Level::High && !func.sig.params.is_empty();
@@ -86,7 +86,7 @@ impl Declared {
             return Ok((kept.compiled, symbol));
         }
         let start = Instant::now();
-        // The only function of a module is no duplicate, and the first one.
+        // The only function of a module cannot be a duplicate, and is the first one.
         let _ = module.add_func(func);
         let entry = boxed_entry(&module, FuncId::from_u32(0))?;
         let (entry, _) = optimize(&module, entry, recipe.level, &recipe.opt, &mut Cx::default())?;
@@ -101,7 +101,7 @@ impl Declared {
     }
 }
 
-/// A high function as a row of a method table; none if it takes no function object.
+/// A high function as a row of a method table; `None` if it takes no function object.
 pub(crate) fn row(
     module: &Module,
     id: FuncId,
@@ -119,7 +119,7 @@ pub(crate) fn row(
     Some(MethodRow { function: function.ty, args, rest, statics, name, entry: entry(declared) })
 }
 
-/// Makes the entry of a function of a unit.
+/// Materializes the boxed entry of a unit's function.
 struct UnitEntry {
     unit: WeakUnit,
     declared: Declared,
@@ -136,7 +136,7 @@ impl EntrySource for UnitEntry {
     }
 }
 
-/// The rows of functions of a unit.
+/// The rows of a unit's functions.
 pub(crate) fn rows(
     unit: &WeakUnit,
     module: &Module,

@@ -1,14 +1,14 @@
-//! Values of the interpreter in the registers of compiled code, and back.
+//! Conversion of the interpreter's values to the registers of compiled code and back.
 //!
 //! ```text
 //! Val ── store ──► bytes of the value in memory ── leaves ──► registers ── call ──► registers ── load ──► Val
 //! ```
 //!
-//! A value's memory form (`brolga_ir::abi`) has every leaf at a known offset, so bytes connect the two
-//! sides: registers are read from them and written to them. A value that is passed in memory is passed as the address of its bytes.
+//! A value's memory form (`brolga_ir::abi`) has every leaf at a fixed offset, so bytes connect the two
+//! sides: registers are loaded from them and stored to them. A value passed in memory is passed as the address of its bytes.
 //!
-//! A call that takes or gives objects goes through the run time's own dispatch: values become objects of the heap,
-//! with everything reachable from them, and the result comes back the same way.
+//! A call that takes or returns objects goes through the run time's own dispatch: values become objects of the heap,
+//! with everything reachable from them, and the result is converted back likewise.
 //!
 //! Cost: linear in the size of the values. Recursion follows the nesting of types, which the type table bounds.
 
@@ -26,7 +26,7 @@ use brolga_jit::{CallError, Globals, UntypedFunc, Word};
 use brolga_runtime::objects::CopyError;
 use brolga_runtime::{EnterError, Runtime};
 
-/// Why a value does not pass between the interpreter and compiled code.
+/// Why a value cannot be passed between the interpreter and compiled code.
 #[derive(thiserror::Error, Debug)]
 pub enum BridgeError {
     /// The value is not of the type that the function takes.
@@ -40,27 +40,24 @@ pub enum BridgeError {
     /// The number of arguments differs.
     #[error("{given} arguments are given to a function that takes {wanted}")]
     Count {
-        /// How many it takes.
+        /// The number of parameters.
         wanted: usize,
-        /// How many there are.
+        /// The number of arguments.
         given: usize,
     },
-    /// Compiled code returned what is no value of the result's type.
+    /// Compiled code returned bits that are not a value of the result's type.
     #[error("the result is no value of type `{ty}`")]
-    Result {
-        /// The type.
-        ty: String,
-    },
-    /// The call gave no value.
+    Result { ty: String },
+    /// The call returned no value.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A global variable does not take its value.
+    /// A global variable cannot have its value.
     #[error(transparent)]
     Global(#[from] brolga_jit::GlobalError),
-    /// The call of an object gave none.
+    /// The call of an object returned no value.
     #[error(transparent)]
     Object(#[from] brolga_runtime::CallError),
-    /// A value cannot be made in the heap, or an object in the interpreter.
+    /// A value cannot be created in the heap, or an object in the interpreter.
     #[error(transparent)]
     Copy(#[from] CopyError),
     /// The thread cannot touch the heap.
@@ -111,11 +108,11 @@ pub fn call(
     memory.result(&results, interp)
 }
 
-/// While calls are measured, the results of so many are kept at most.
+/// The maximum number of results kept while calls are measured.
 const KEPT: u32 = 64;
 
-/// Calls a compiled function so often with the same arguments, made once, and says how long the calls took by a clock. A change that a call makes to its arguments stays
-/// for the next one.
+/// Calls a compiled function repeatedly with the same arguments, converted once, and returns the time of the calls by a clock. A call that changes its arguments changes them
+/// for the next call.
 ///
 /// # Errors
 /// As [`call`].
@@ -156,7 +153,7 @@ pub fn measure(
     Ok(clock().saturating_sub(start))
 }
 
-/// The arguments of a call, and room for a result that travels in memory.
+/// The arguments of a call, and room for a result that is returned in memory.
 struct Registers<'s> {
     returned: Option<Bytes>,
     given: Vec<(&'s Form, Bytes, Vec<u8>)>,
@@ -199,7 +196,7 @@ impl<'s> Registers<'s> {
         registers
     }
 
-    /// The value that a call gave.
+    /// The result of a call as a value.
     fn result(&self, results: &[u128], interp: &Interp<'_>) -> Result<Val, BridgeError> {
         let bytes = match &self.returned {
             Some(bytes) => bytes.read(self.result.size as usize),
@@ -209,8 +206,8 @@ impl<'s> Registers<'s> {
     }
 }
 
-/// Calls a function of the interpreter with the leaves of its arguments, each in a word, and replaces them by those of the result. Nothing if
-/// that gave no value; the words are then as they were. The function takes and gives bits alone.
+/// Calls a function of the interpreter with the leaves of its arguments, each in a word, and replaces them by the leaves of the result. `None` if
+/// the call returned no value; then the words are unchanged. The function takes and returns only bits.
 pub(crate) fn interpret(
     interp: &mut Interp<'_>,
     func: FuncId,
@@ -236,13 +233,13 @@ pub(crate) fn interpret(
     Some(())
 }
 
-/// Whether a function takes and gives bits alone.
+/// Whether a function takes and returns only bits.
 fn is_bits(signature: &NativeSignature) -> bool {
     let mut forms = signature.params.iter().chain([&signature.result]);
     forms.all(|form| form.leaves.iter().all(|leaf| abi_of(leaf.low) != Abi::Object))
 }
 
-/// Calls an object with others, by the methods of the program that a function belongs to.
+/// Calls an object with others, using the methods of the program that a function belongs to.
 fn call_object(
     func: &UntypedFunc,
     callee: &Val,
@@ -258,7 +255,7 @@ fn call_object(
     })?
 }
 
-/// Gives global variables the values that they have in an interpreter.
+/// Sets global variables to the values that they have in an interpreter.
 pub(crate) fn set_globals(
     globals: &Globals,
     interp: &mut Interp<'_>,
@@ -278,7 +275,7 @@ pub(crate) fn set_globals(
     })?
 }
 
-/// The type as which a low value is given and shown: an integer is signed, an address points at nothing in particular.
+/// The Julia type that represents a low value: integers are signed, and addresses have an unspecified element type.
 pub(crate) fn julia_type(types: &Types, low: LowType) -> Type {
     match low {
         LowType::I8 => Type::INT8,
@@ -390,7 +387,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// The only value of a type without bits.
+    /// The single value of a type without bits.
     fn ghost(&self, ty: Type) -> Val {
         if let TypeKind::TypeOf(of) = *self.types.kind(ty) {
             return Val::Type(of);

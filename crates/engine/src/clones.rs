@@ -1,13 +1,13 @@
-//! Which functions of an image have their own code for a target beyond the first.
+//! Selects the functions of an image that have their own code for a target beyond the first.
 //!
 //! | kind | functions |
 //! |---|---|
-//! | loops | those with a loop: they run long enough for better instructions to count |
-//! | vectors | those with values in lanes, if the target has a feature that its base lacks |
-//! | math | those with an operation that later processors do in one instruction (multiply-add, rounding, counting bits), under the same condition |
+//! | loops | functions with a loop: they run long enough to benefit from better instructions |
+//! | vectors | functions with vector values, if the target has a feature that its base lacks |
+//! | math | functions with an operation that newer processors have as one instruction (multiply-add, rounding, counting bits), under the same condition |
 //! | callers | direct and transitive callers of the functions above |
 //!
-//! Because callers are included, the code of a target calls the versions of that target by distance, and a call looks nothing up. The price is
+//! Because callers are included, the code of a target calls the versions of that target by PC-relative calls, without a look-up. The price is
 //! size: an indirect caller of a loop has code for each target.
 //!
 //! `clone_all` takes all functions. Cost: linear in the code and in the calls.
@@ -30,12 +30,12 @@ struct Kinds {
 /// The kinds and callers of all functions of an image.
 pub(crate) struct Clones {
     kinds: BTreeMap<FuncId, Kinds>,
-    /// By function: those that call it.
+    /// The callers of each function.
     callers: BTreeMap<FuncId, BTreeSet<FuncId>>,
 }
 
 impl Clones {
-    /// Looks at low functions.
+    /// Analyses low functions.
     pub(crate) fn new(cx: &Context, funcs: &BTreeMap<FuncId, Func>) -> Clones {
         let by_name: BTreeMap<&str, FuncId> =
             funcs.iter().map(|(&id, func)| (cx.names.text(func.name), id)).collect();
@@ -53,7 +53,7 @@ impl Clones {
         Clones { kinds, callers }
     }
 
-    /// The functions for a target: all, or those that gain, and their callers. `is_richer` says whether the target has features that its
+    /// The functions for a target: all, or the ones that benefit, and their callers. `is_richer` is set if the target has features that its
     /// base lacks.
     pub(crate) fn of_target(&self, clone_all: bool, is_richer: bool) -> BTreeSet<FuncId> {
         let gains = |kinds: &Kinds| kinds.has_loop || is_richer && (kinds.has_vectors || kinds.has_math);

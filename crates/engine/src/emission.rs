@@ -1,19 +1,19 @@
-//! The code of an image by several threads, the same for any number of them.
+//! Generates the code of an image on several threads, with the same result for any number of threads.
 //!
 //! ```text
-//!   functions, wave by wave ── optimised, lowered, roots placed ──► low functions        (a wave: what the one before it calls)
-//!   (version, function), heaviest first ── machine code ──► put together in the order of the program
+//!   functions, wave by wave ── optimised, lowered, roots placed ──► low functions        (a wave: the callees of the previous one)
+//!   (version, function), heaviest first ── machine code ──► assembled in program order
 //! ```
 //!
 //! The output of a thread does not depend on others: the passes see final forms of callees (`pipeline.rs`), and code generation sees one function. So each
-//! function is a separate shard, taken by the next free thread; its place in the image follows the program's order, not the order of completion.
+//! function is a separate shard, taken by the next free thread; program order, not the order of completion, determines its place in the image.
 //!
-//! The heaviest functions are taken first, so that no thread has a long one left at the end. The weight is the number of instructions and blocks.
+//! The heaviest functions are taken first, so that no thread starts a long one at the end. The weight is the number of instructions and blocks.
 //!
-//! **Memory.** A thread has the intermediate forms of one function at a time; low functions and machine code of all are kept until the image is written,
+//! **Memory.** A thread has the intermediate forms of one function at a time; low functions and machine code of all functions are kept until the image is written,
 //! with any number of threads.
 //!
-//! **Errors.** All functions of a wave are tried; the error is that of the first one in the order of the program.
+//! **Errors.** All functions of a wave are tried; the first failing function in program order determines the error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -29,17 +29,17 @@ use crate::pipeline::{Pipeline, Run};
 use crate::stages::dispatches;
 use crate::sync::lock;
 
-/// The threads that make an image, and the receivers of its progress and report.
+/// The threads that build an image, and the receivers of its progress and report.
 pub(crate) struct Emission<'a> {
     threads: usize,
     progress: Option<&'a ToldProgress>,
     pub(crate) report: Option<&'a ToldReport>,
-    /// Steps that are done, and all of them as far as they are known.
+    /// The number of completed steps, and of all steps discovered so far.
     steps: Mutex<(usize, usize)>,
 }
 
 impl<'a> Emission<'a> {
-    /// So many threads; none are one.
+    /// Uses this many threads; zero means one.
     pub(crate) fn new(
         threads: usize,
         progress: Option<&'a ToldProgress>,
@@ -48,7 +48,7 @@ impl<'a> Emission<'a> {
         Emission { threads, progress, report, steps: Mutex::default() }
     }
 
-    /// A step is done, which was about this function.
+    /// Reports a completed step for this function.
     pub(crate) fn step(&self, symbol: &str) {
         let Some(told) = self.progress else { return };
         let (done, of) = {
@@ -60,14 +60,14 @@ impl<'a> Emission<'a> {
         told(Progress { symbol, done, of });
     }
 
-    /// So many steps are left.
+    /// Sets the number of remaining steps.
     pub(crate) fn left(&self, steps: usize) {
         let mut known = lock(&self.steps);
         known.1 = known.0 + steps;
     }
 
-    /// The low forms of the functions and of all that they call. A dynamic call may go to any method, so with one all methods belong to them. Each
-    /// will have code for so many versions, as far as is known.
+    /// The low forms of the functions and all their callees. A dynamic call may reach any method, so with one all methods are included. Each function
+    /// will have code for up to `versions` versions.
     pub(crate) fn linked(
         &self,
         pipeline: &Pipeline<'_>,
@@ -111,7 +111,7 @@ impl<'a> Emission<'a> {
         Ok(done)
     }
 
-    /// The results of `work` for all items, in their order. Items in front are taken first.
+    /// The results of `work` for all items, in their order. Earlier items are taken first.
     pub(crate) fn all<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -147,7 +147,7 @@ impl<'a> Emission<'a> {
     }
 }
 
-/// How heavy a function is.
+/// The weight of a function.
 pub(crate) fn weight(func: &Func) -> usize {
     func.inst_count() + func.blocks().count()
 }

@@ -1,6 +1,6 @@
 //! The stages of a program's compilation without loading it: IR after the passes, listings, an object file.
 //!
-//! Everything is deterministic: the same program and options give the same text and bytes in every process.
+//! Everything is deterministic: the same program and options yield the same text and bytes in every process.
 
 use std::ops::ControlFlow;
 
@@ -23,28 +23,28 @@ use crate::options::tier;
 pub struct MachineCode<'c> {
     /// The function's symbol.
     pub name: &'c str,
-    /// The architecture that it is for.
+    /// The target architecture.
     pub arch: Arch,
     /// The bytes.
     pub bytes: &'c [u8],
-    /// The instructions as the code generator lists them.
+    /// The code generator's listing of the instructions.
     pub listing: &'c str,
-    /// The places in the bytes that a linker fills in, in order.
+    /// The relocations in the bytes, in order.
     pub references: Vec<Reference>,
-    /// Source positions: offsets in rising order, each with the [`Place::at`](brolga_ir::func::Place::at) that holds from there on.
+    /// Source positions: offsets in ascending order, each with the [`Place::at`](brolga_ir::func::Place::at) that applies from there on.
     pub lines: &'c [(u32, LineColumn)],
-    /// Bytes of stack that one activation takes, beside arguments on the stack.
+    /// The bytes of stack that one activation takes, without arguments on the stack.
     pub frame_bytes: u32,
-    /// Where the roots of calls lie, by rising return address.
+    /// The locations of the roots at calls, by ascending return address.
     pub frame_maps: &'c [FrameMap],
 }
 
-/// A place in machine code that a linker fills in.
+/// A relocation in machine code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reference {
     /// Its distance from the start of the code.
     pub offset: usize,
-    /// How it is filled in, and what with: `X86CallPcRel4 function `fib(Int64)` -4`.
+    /// Its kind, target and addend: `X86CallPcRel4 function `fib(Int64)` -4`.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ pub fn generate<'f>(
     generate_telling(module, funcs, level, &mut |_| {})
 }
 
-/// The same for any processor of an architecture.
+/// As [`Code::generate`], for any processor of an architecture.
 pub fn generate_for<'f>(
     module: &Module,
     funcs: impl IntoIterator<Item = &'f Func>,
@@ -74,7 +74,7 @@ pub fn generate_for<'f>(
     generate_with(module, funcs, level, options, &mut |_| {})
 }
 
-/// The steps that a function went through.
+/// The steps of a function's code generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Generating {
     /// Its code is about to be generated.
@@ -85,7 +85,7 @@ pub enum Generating {
     Compiled,
 }
 
-/// The same; `tell` is called at each step, for measurements.
+/// As [`Code::generate_for`]; calls `tell` at each step, for measurements.
 pub fn generate_telling<'f>(
     module: &Module,
     funcs: impl IntoIterator<Item = &'f Func>,
@@ -132,7 +132,7 @@ impl Code {
         self.generated.iter().map(|made| machine_code(&made.function, self.isa.arch()))
     }
 
-    /// An object file with all functions and their constants. `name` is that of the source, for the symbol table.
+    /// An object file with all functions and their constants. `name` is the source's name, for the symbol table.
     pub fn object(&self, name: &str) -> Result<Vec<u8>, Error> {
         let functions: Vec<CompiledFunction> =
             self.generated.iter().map(|made| made.function.clone()).collect();

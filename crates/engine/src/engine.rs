@@ -4,7 +4,7 @@
 //! Program ── Stages ──► low functions ── codegen, link ──► Unit ── func::<(i64,), i64>("fib") ──► TypedFunc::call
 //! ```
 //!
-//! An engine and all it gives are `Send + Sync`; a unit's code is freed when the last handle to the unit, or to a
+//! An engine and everything it returns are `Send + Sync`; a unit's code is freed when the last handle to the unit, or to a
 //! function of it, is dropped.
 
 use brolga_runtime::events::{Event, Stage};
@@ -50,26 +50,26 @@ struct Shared {
     opt: brolga_opt::Options,
     options: JitOptions,
     doors: Option<Doors>,
-    /// Whether programs get prices.
+    /// Whether programs are priced.
     fuel: bool,
-    /// How long a program may be compiled.
+    /// The time limit for compiling a program.
     compile_limit: Option<Duration>,
     /// Features of the processor that code of images may not use.
     masked: Vec<(String, bool)>,
-    /// Where code is looked for.
+    /// The cache and packages searched for code.
     cache: Option<CodeCache>,
 }
 
 impl Engine {
-    /// An engine with a run time of its own.
+    /// Creates an engine with its own run time.
     pub fn new(options: Options) -> Result<Engine, Error> {
         let mut options = options.settled();
         let runtime = Runtime::new(std::mem::take(&mut options.runtime));
         Engine::make(runtime, options)
     }
 
-    /// An engine whose code runs in a run time that others use too. The options of heap and output are not
-    /// used. Open doors are those of this engine alone.
+    /// Creates an engine whose code runs in a shared run time. The heap and output options are not
+    /// used. Open doors apply only to this engine.
     pub fn on(runtime: &Arc<Runtime>, options: Options) -> Result<Engine, Error> {
         Engine::make(runtime.clone(), options)
     }
@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// Enters compiled code once, for all calls within `body` ([`TypedFunc::call_within`](brolga_jit::TypedFunc::call_within)): for embedders
-    /// that make many short ones.
+    /// that make many short calls.
     ///
     /// # Errors
     /// The thread cannot be attached, or a scope of the runtime is in use on it.
@@ -129,7 +129,7 @@ impl Engine {
         if self.has_open_doors() { Ok(()) } else { program.check_doors() }
     }
 
-    /// Where code is looked for before it is compiled.
+    /// The cache searched before code is compiled.
     pub(crate) fn cache(&self) -> Option<&CodeCache> {
         self.shared.cache.as_ref()
     }
@@ -138,7 +138,7 @@ impl Engine {
         &self.shared.jit
     }
 
-    /// The level, passes, roots and options of the code that the engine makes.
+    /// The level, passes, roots and options of the code that the engine generates.
     pub(crate) fn settings(&self) -> (OptLevel, &brolga_opt::Options, Roots, JitOptions) {
         let Shared { level, roots, opt, options, .. } = &*self.shared;
         (*level, opt, *roots, *options)
@@ -149,12 +149,12 @@ impl Engine {
         Ok(target::resolve(Arch::HOST, &Target::native(self.shared.masked.clone()))?)
     }
 
-    /// The state of the memory that compiled code lies in.
+    /// The state of the memory for compiled code.
     pub fn code_memory(&self) -> CodeMemoryStats {
         self.shared.jit.stats()
     }
 
-    /// Tells a profiler's or debugger's listener about all compiled code, from now on: [`PerfMap`](brolga_jit::PerfMap),
+    /// Reports all compiled code from now on to a profiler's or debugger's listener: [`PerfMap`](brolga_jit::PerfMap),
     /// [`JitDump`](brolga_jit::JitDump), [`GdbInterface`](brolga_jit::GdbInterface), [`UnwindTables`](brolga_jit::UnwindTables).
     pub fn listen(&self, listener: Arc<dyn CodeListener>) {
         self.shared.jit.listen(listener);
@@ -168,12 +168,12 @@ impl Engine {
     /// Compiles all functions of a program.
     ///
     /// # Errors
-    /// It has doors, and they are closed; a function has no native form, or is too large; code memory is full.
+    /// The program has doors, and they are closed; a function has no native form, or is too large; code memory is full.
     pub fn compile(&self, program: &Program) -> Result<Unit, Error> {
         self.compile_only(program, program.module().funcs().map(|(id, _)| id))
     }
 
-    /// Compiles these functions of a program and what they call; the others may have no native form. Global variables have
+    /// Compiles these functions of a program and their callees; other functions may lack a native form. Global variables have
     /// their first values.
     pub fn compile_only(
         &self,
@@ -186,7 +186,7 @@ impl Engine {
         Ok(unit)
     }
 
-    /// As [`Engine::compile_only`], with global variables that are given and not set. With a cache, the code is kept under the facts of a run, if there are some.
+    /// As [`Engine::compile_only`], with existing global variables, which are not set. With a cache, the code is stored under the facts of a run, if any.
     pub(crate) fn compile_with(
         &self,
         program: &Program,
@@ -235,7 +235,7 @@ impl Engine {
         Ok(Unit::new(unit, names))
     }
 
-    /// Links functions and what they call, from the cache as far as it has them, and says which they are. All of it is kept as a run under these facts.
+    /// Links functions and their callees, from the cache where possible, and returns all of them. The code is stored as a run under these facts.
     fn build_cached(
         &self,
         cache: &CodeCache,
@@ -257,7 +257,7 @@ impl Engine {
         Ok((unit, ids))
     }
 
-    /// Links code from the cache as one unit, with a method for each of the functions; nothing if it cannot be linked.
+    /// Links code from the cache as one unit, with a method for each function; `None` if it cannot be linked.
     pub(crate) fn link_kept(
         &self,
         module: &Module,
@@ -295,19 +295,19 @@ impl Unit {
         Unit { unit, names: Names::Image(functions) }
     }
 
-    /// The function of that name, for calls with Rust values of the given types. The name may be a bare one (`fib`), if only
+    /// Looks up a function for calls with Rust values of the given types. The name may be a bare one (`fib`), if only
     /// one method has it, or a method's symbol (`fib(Int64)`).
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<TypedFunc<A, R>, LookupError> {
         self.unit.func(&self.symbol(name))
     }
 
-    /// The function of that name, to be called inside a scope with objects among its arguments and results. The name is as for
+    /// Looks up a function for calls inside a scope, with objects among its arguments and results. The name is as for
     /// [`Unit::func`].
     pub fn func_in<A: ScopedParams, R: Scoped>(&self, name: &str) -> Result<ScopedFunc<A, R>, LookupError> {
         self.unit.func_in(&self.symbol(name))
     }
 
-    /// The function of that name, to be called with the bits of low values.
+    /// Looks up a function for calls with the bits of low values.
     pub fn untyped(&self, name: &str) -> Result<UntypedFunc, LookupError> {
         self.unit.untyped(&self.symbol(name))
     }
@@ -322,7 +322,7 @@ impl Unit {
         self.unit.loaded().function(symbol).is_some()
     }
 
-    /// The symbol of the only method with a bare name; any other name is taken unchanged.
+    /// The symbol of the only method with a bare name; any other name is returned unchanged.
     pub(crate) fn symbol<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         match &self.names {
             Names::Known(names) => match names.get(name).map(Vec::as_slice) {
@@ -337,7 +337,7 @@ impl Unit {
     }
 }
 
-/// Gives the global variables that units know the first values that a module says.
+/// Sets the global variables that units use to their first values in a module.
 pub(crate) fn set_globals(module: &Module, globals: &Globals, runtime: &Arc<Runtime>) -> Result<(), Error> {
     let mut interp = Interp::new(module, interp::Options::default(), Box::<SimMemory>::default());
     bridge::set_globals(globals, &mut interp, runtime)
@@ -372,18 +372,18 @@ pub fn build<'a>(
     )
 }
 
-/// How boxed entries are compiled beside code of a tier.
+/// The recipe for boxed entries that accompany code of a tier.
 fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
     let level = if tier == Tier::Baseline { OptLevel::O0 } else { OptLevel::O1 };
     Recipe { level, opt: brolga_opt::Options::default(), roots, cache, compile_limit: None }
 }
 
-/// The functions with bodies, which dynamic calls may go to.
+/// The functions with bodies, which dynamic calls may reach.
 fn with_bodies(module: &Module, ids: &[FuncId]) -> Vec<FuncId> {
     ids.iter().copied().filter(|&id| module[id].entry().is_some()).collect()
 }
 
-/// Links code as one unit, with a method for each of the functions.
+/// Links code as one unit, with a method for each function.
 fn link(
     jit: &Jit,
     module: &Module,
@@ -398,7 +398,7 @@ fn link(
     let linkage = Linkage { globals, table: Some(&table), ..Linkage::default() };
     let unit = jit.link(compiled, &linkage)?;
     let rows = boxed::rows(&unit.downgrade(), module, methods, &Arc::new(recipe));
-    // The table is one of this runtime's.
+    // The table belongs to this runtime.
     unit.keep_methods(runtime.change_methods_of(&table, rows).unwrap_or_default());
     Ok(unit)
 }

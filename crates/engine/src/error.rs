@@ -5,7 +5,7 @@
 //! | broken input | [`Error::Broken`], [`Error::NotNative`], [`Error::Lookup`], [`Error::ForeignFunction`], [`Error::Changed`], [`Error::Closed`], [`Error::Export`], [`Error::NoEntry`], [`Error::Target`] | the program's, or its caller's |
 //! | the world | [`Error::Engine`], [`Error::Globals`], [`Error::Executable`] | the machine's: no memory, no linker |
 //! | our bug | [`Error::Optimise`], [`Error::Roots`] | Brolga's; the message names pass, function and step |
-//! | any kind | [`Error::Build`], [`Error::Object`], [`Error::Image`] | by the error inside: a missing C symbol is the program's fault |
+//! | any kind | [`Error::Build`], [`Error::Object`], [`Error::Image`] | depends on the inner error: a missing C symbol is the program's fault |
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ use brolga_jit::{BuildError, EntryError, LinkError, LookupError};
 use brolga_opt::OptError;
 use brolga_opt::lower::LowerErrors;
 
-/// Why something was not done.
+/// An error of an engine or of building a program.
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
-    /// The input cannot be used. The findings say where and why.
+    /// The input cannot be used. The findings have positions and reasons.
     #[error(transparent)]
     Broken(#[from] Box<Broken>),
-    /// It takes open doors, and they are closed ([`Options::doors`](crate::Options::doors)).
+    /// The request requires open doors, and they are closed ([`Options::doors`](crate::Options::doors)).
     #[error("{what} takes the door `{}`, which is closed: {}", .door.name(), .door.reason())]
     Closed {
         /// The call or option.
@@ -35,13 +35,13 @@ pub enum Error {
         /// The door.
         door: Door,
     },
-    /// The input is larger than places in it can be counted.
+    /// The input is too large for source positions.
     #[error(transparent)]
     TooLarge(#[from] brolga_ir::diag::SourceTooLarge),
-    /// The program is right, but it asks for what native code does not do yet. The interpreter does it.
+    /// The program is valid, but uses a feature that native code does not support yet. The interpreter supports it.
     #[error(transparent)]
     NotNative(#[from] LowerErrors),
-    /// There is no such function, or its type is another.
+    /// There is no such function, or its type differs.
     #[error(transparent)]
     Lookup(#[from] brolga_jit::LookupError),
     /// A function id that the program does not have. The caller's mistake.
@@ -49,16 +49,16 @@ pub enum Error {
     ForeignFunction {
         /// The id.
         id: FuncId,
-        /// How many functions the program has; its ids are below this.
+        /// The number of functions of the program; its ids are below this.
         count: usize,
     },
-    /// A function that a program calls is not what it was when the program was read: in its session another one has come in
-    /// its place.
+    /// A function that a program calls has changed since the program was read: in its session it has been replaced by another one
+    /// of a different type.
     #[error("`{function}` is {found}, and its callers were verified with {expected}")]
     Changed {
         /// The function.
         function: String,
-        /// The type that its callers know.
+        /// The type that its callers were verified with.
         expected: String,
         /// The type that it has.
         found: String,
@@ -66,19 +66,19 @@ pub enum Error {
     /// There is no code generator for this machine, or no memory for code.
     #[error(transparent)]
     Engine(#[from] brolga_jit::JitError),
-    /// The code could not be generated or linked. A symbol that the program names may not exist; all else is a bug of ours.
+    /// The code could not be generated or linked. A symbol that the program names may not exist; any other cause is a bug of ours.
     #[error(transparent)]
     Build(brolga_jit::BuildError),
     /// No object file could be written. The machine's fault, or a bug of ours.
     #[error(transparent)]
     Object(#[from] brolga_aot::ObjectError),
-    /// There is no image: the program has what images do not hold, or a file is not one that can be loaded.
+    /// An image cannot be built or opened: the program has something that images cannot hold, or a file is not a loadable image.
     #[error(transparent)]
     Image(#[from] brolga_aot::image::ImageError),
-    /// There is no executable: no linker was found, or it failed.
+    /// An executable cannot be built: no linker was found, or it failed.
     #[error(transparent)]
     Executable(#[from] brolga_aot::executable::ExecutableError),
-    /// A text names no targets.
+    /// A text is not a valid list of targets.
     #[error(transparent)]
     Target(#[from] brolga_codegen::target::TargetError),
     /// A function cannot be exported to C.
@@ -89,10 +89,10 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// An image is to hold what a function reaches that there is not, or what none reaches.
+    /// An image is to be trimmed to the reach of a missing function, or of no function.
     #[error("{}", no_entry(.name))]
     NoEntry {
-        /// The name; none if no function was named.
+        /// The name; `None` if no function was named.
         name: Option<String>,
     },
     /// The roots of a function could not be placed. A bug of ours.
@@ -103,7 +103,7 @@ pub enum Error {
         /// The fault.
         reason: brolga_gcroots::Error,
     },
-    /// The first values of global variables could not be made in the heap. The machine's fault: there is no memory.
+    /// The first values of global variables could not be created in the heap. The machine's fault: there is no memory.
     #[error("the global variables have no values: {0}")]
     Globals(Box<dyn std::error::Error + Send + Sync>),
     /// A pass failed. A bug of ours, unless the options name a pass that does not exist.
@@ -121,7 +121,7 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// The findings as text, with the lines of the source that they speak of.
+    /// The findings as text, with the source lines they refer to.
     pub fn render(&self, style: &Style) -> String {
         self.findings.render(&self.source, style)
     }
@@ -140,7 +140,7 @@ pub enum Fault {
     Brolga,
 }
 
-/// Code generation that ran out of time or memory is the same error as passes that did.
+/// Code generation that ran out of time or memory becomes the same error as for passes.
 impl From<BuildError> for Error {
     fn from(error: BuildError) -> Error {
         match error {
@@ -204,18 +204,18 @@ impl Error {
 }
 
 impl Error {
-    /// Whether the time for compiling was over.
+    /// Whether the time limit for compiling was exceeded.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self, Error::Optimise(OptError::Stopped))
     }
 
-    /// Whether there is no room for code, and there may be later.
+    /// Whether there is no room for code now, but may be later.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(self, Error::Build(BuildError::Link(error)) if error.is_shortage())
     }
 }
 
-/// The message for an entry that is not there.
+/// The message for a missing entry.
 fn no_entry(name: &Option<String>) -> String {
     match name {
         Some(name) => format!(

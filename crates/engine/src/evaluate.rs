@@ -5,8 +5,8 @@
 //!                             └─ compile, bridge, call ─────┘     └── is_equal ──► verdict
 //! ```
 //!
-//! In both cases an interpreter makes the arguments and shows the results, so a value has the same text in
-//! both. Every call starts from the initial state: globals have their first values, and objects of earlier calls are gone.
+//! In both cases an interpreter creates the arguments and shows the results, so a value has the same text in
+//! both. Every call starts from the initial state: globals have their first values, and objects of earlier calls no longer exist.
 //! Natively, a function is compiled on its first call, together with its callees; functions without a
 //! native form are errors only when they are called. The functions that tests call become one unit at the first test, if all of them
 //! have a native form, so that shared callees are compiled once.
@@ -40,18 +40,18 @@ use crate::program::Program;
 /// Why a call has no value.
 #[derive(Debug)]
 pub enum Failure {
-    /// It ended with an exception that no handler caught.
+    /// The call ended with an uncaught exception.
     Thrown {
         /// The exception's type, if the program declares it.
         ty: Option<Type>,
         /// The exception as text.
         text: String,
     },
-    /// The interpreter or typed calls could not continue; the text says why and where.
+    /// The interpreter or typed calls could not continue; the text has the reason and position.
     Stopped(String),
     /// The interpreted program has ended its process by `exit`, `abort` or the like. Compiled code ends the process itself.
     Ended(interp::ProcessEnd),
-    /// The system refused something that running code needs.
+    /// The system refused a resource that running code needs.
     Refused(String),
     /// The call was not made: it has no native form, or was not compiled.
     NotCompiled(Error),
@@ -73,16 +73,16 @@ impl std::error::Error for Failure {}
 /// The outcome of a test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It holds.
+    /// The test holds.
     Passed,
-    /// It does not hold.
+    /// The test does not hold.
     Failed {
         /// The expected outcome.
         expected: String,
         /// The actual outcome.
         got: String,
     },
-    /// It has no native form yet.
+    /// The test has no native form yet.
     Skipped {
         /// The missing part.
         reason: String,
@@ -94,7 +94,7 @@ pub enum Verdict {
 pub struct Counted {
     /// Its value, as Julia would show it.
     pub value: Result<String, Failure>,
-    /// How often each block was entered, by function and block. Blocks that were not entered are missing.
+    /// The number of entries of each block, by function and block. Blocks that were not entered are omitted.
     pub blocks: Vec<(FuncId, Block, u64)>,
 }
 
@@ -104,23 +104,23 @@ pub struct Evaluator<'p> {
     engine: Option<Engine>,
     /// Units by the function that they were compiled for.
     units: BTreeMap<FuncId, Unit>,
-    /// Whether the tests' functions were compiled together, or that was tried.
+    /// Whether compiling the tests' functions together was tried.
     tests_are_compiled: bool,
     /// The program's global variables in compiled code.
     globals: Option<Globals>,
-    /// The first error that interpreted code's output has met.
+    /// The first error in writing interpreted code's output.
     unwritten: Arc<Mutex<Option<io::Error>>>,
     /// Whether interpreted code is checked.
     checked: bool,
     /// Whether interpreted code rounds `muladd_float` once.
     fma: bool,
-    /// Bytes that the interpreter's heap may take.
+    /// The limit of the interpreter's heap in bytes.
     heap_limit: u64,
-    /// The file that what is compiled is written to, and opened from.
+    /// The file to which compiled code is written, and from which it is opened.
     image: Option<PathBuf>,
     /// The fuel of its calls.
     fuel: Option<Fuel>,
-    /// The call whose code is kept as a run.
+    /// The call whose code is stored as a run.
     kept: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl<'p> Evaluator<'p> {
         Ok(Evaluator { checked: true, ..Evaluator::interpreted(program) })
     }
 
-    /// Interprets as code for this target runs, and not for this processor: whether `muladd_float` rounds once ([`Options::cpu_features`](crate::Options::cpu_features)).
+    /// Interprets with the semantics of code for this target instead of this processor: whether `muladd_float` rounds once ([`Options::cpu_features`](crate::Options::cpu_features)).
     #[must_use]
     pub fn with_cpu_target(self, target: CpuTarget) -> Self {
         Evaluator { fma: target.has_fma(), ..self }
@@ -172,12 +172,12 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// As [`Evaluator::native`], through images: what is compiled is written to this file, one image after the other, and opened from there.
+    /// As [`Evaluator::native`], through images: compiled code is written to this file, one image after the other, and opened from there.
     pub fn through_images(program: &'p Program, engine: &Engine, file: impl Into<PathBuf>) -> Self {
         Evaluator { image: Some(file.into()), ..Evaluator::native(program, engine) }
     }
 
-    /// Runs the code of an image that the engine has opened. Functions without code there are compiled.
+    /// Runs the code of an image that the engine has opened. Functions without code in it are compiled.
     ///
     /// # Errors
     /// As [`Image::program`].
@@ -185,7 +185,7 @@ impl<'p> Evaluator<'p> {
         Ok(Evaluator::of_unit(image.program()?, image.unit(), image.globals(), engine))
     }
 
-    /// Runs functions of a program in a unit, as far as they have code there.
+    /// Runs the functions of a program that have code in a unit.
     pub(crate) fn of_unit(program: &'p Program, unit: &Unit, globals: &Globals, engine: &Engine) -> Self {
         let module = program.module();
         let has_code = |func: &Func| unit.has(&func.symbol(&module.cx));
@@ -194,27 +194,27 @@ impl<'p> Evaluator<'p> {
         Evaluator { units, globals: Some(globals.clone()), ..Evaluator::native(program, engine) }
     }
 
-    /// The same, and if the engine has a cache, what the first call compiles is kept there as the run of this call of the program's text ([`Engine::kept_run`]).
+    /// If the engine has a cache, stores the code that the first call compiles as the run of this call of the program's text ([`Engine::kept_run`]).
     #[must_use]
     pub fn keeping_run(self, call: &str) -> Self {
         Evaluator { kept: Some(call.to_owned()), ..self }
     }
 
-    /// The same with a limit of the interpreter's heap, in bytes. That of native code is the engine's
+    /// Limits the interpreter's heap, in bytes. The limit of native code is the engine's
     /// ([`HeapOptions`](brolga_runtime::heap::HeapOptions)).
     #[must_use]
     pub fn with_heap_limit(self, bytes: u64) -> Self {
         Evaluator { heap_limit: bytes, ..self }
     }
 
-    /// The same with fuel for all calls together: of programs with prices ([`Program::priced`], [`Options::fuel`](crate::Options::fuel)).
+    /// Sets the fuel for all calls together, for priced programs ([`Program::priced`], [`Options::fuel`](crate::Options::fuel)).
     #[must_use]
     pub fn with_fuel(self, fuel: &Fuel) -> Self {
         Evaluator { fuel: Some(fuel.clone()), ..self }
     }
 
-    /// Makes sure that the program's output has left the process, and gives the first error since the last call. Output
-    /// printed behind an error is dropped until then.
+    /// Flushes the program's output, and returns the first error since the last call. Output
+    /// printed after an error is dropped until then.
     pub fn take_output_error(&mut self) -> Option<io::Error> {
         match &self.engine {
             Some(engine) => {
@@ -235,7 +235,7 @@ impl<'p> Evaluator<'p> {
         shown(&mut interp, &val)
     }
 
-    /// The value of a call. The fuel that the interpreter spends on it is taken; compiled code takes its own.
+    /// The value of a call. Fuel spent by the interpreter is deducted here; compiled code deducts its own.
     fn charged_value(&mut self, call: &Call, interp: &mut Interp<'p>) -> Result<Val, Failure> {
         let val = self.value(call, interp);
         if let Some(fuel) = self.fuel.as_ref().filter(|_| self.engine.is_none()) {
@@ -244,7 +244,7 @@ impl<'p> Evaluator<'p> {
         val
     }
 
-    /// Makes a call by the interpreter, for any mode of the evaluator, with no more than `max_steps` statements, and counts how often each
+    /// Interprets a call, in any mode of the evaluator, with at most `max_steps` statements, and counts how often each
     /// block is entered.
     pub fn call_counting(&mut self, call: &Call, max_steps: u64) -> Counted {
         let options = interp::Options { max_steps, ..self.interpreter_options() };
@@ -255,11 +255,11 @@ impl<'p> Evaluator<'p> {
         Counted { value: val.and_then(|val| shown(&mut interp, &val)), blocks: counts }
     }
 
-    /// Makes a call `calls` times with the same arguments, and returns the time that `clock` shows for it. Changes of arguments and of global variables
+    /// Runs a call `calls` times with the same arguments, and returns the elapsed time by `clock`. Changes of arguments and of global variables
     /// by one call are seen by the next. The function is compiled before the first.
     ///
     /// # Errors
-    /// The call has no value, or is not one of a high function of the program.
+    /// The call has no value, or is not a call of a high function of the program.
     pub fn measure(
         &mut self,
         call: &Call,
@@ -349,7 +349,7 @@ impl<'p> Evaluator<'p> {
             return;
         }
         let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
-        // A function without a native form is found again, and reported, when it is called.
+        // A function without a native form is reported when it is called.
         if let Ok(unit) =
             make(&engine, self.program, ids.iter().copied(), globals, (self.image.as_deref(), None))
         {
@@ -357,7 +357,7 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// The function of the program that a call goes to.
+    /// The program's function that a call dispatches to.
     fn target(&self, call: &Call, interp: &mut Interp<'p>) -> Option<FuncId> {
         let module = self.program.module();
         let types = &module.cx.types;
@@ -402,12 +402,12 @@ impl<'p> Evaluator<'p> {
         let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
         match (self.engine.clone(), module.find_method(function, &given)) {
             (Some(engine), Some(id)) => self.native_value(&engine, id, callee, args, interp),
-            // A callee that is no function of the program is a builtin, or an exception: neither is compiled code.
+            // A callee that is not a function of the program is a builtin, or an exception: neither is compiled code.
             _ => interp.call_value(callee, &args).map_err(|outcome| stopped(interp, outcome)),
         }
     }
 
-    /// The compiled form of a function, with global variables as they are at first.
+    /// The compiled form of a function, with global variables reset to their first values.
     fn compiled(
         &mut self,
         engine: &Engine,
@@ -460,7 +460,7 @@ impl<'p> Evaluator<'p> {
         unbridged(&self.program.module().cx, error)
     }
 
-    /// A low function takes and gives registers: scalars pass as their bits, several results as a tuple.
+    /// Calls a low function, which takes and returns registers: scalars are passed as their bits, several results as a tuple.
     fn low_value(&mut self, id: FuncId, args: &[Val], interp: &mut Interp<'p>) -> Result<Val, Failure> {
         let module = self.program.module();
         let types = &module.cx.types;
@@ -501,7 +501,7 @@ impl<'p> Evaluator<'p> {
     }
 }
 
-/// Why a call of compiled code has no value, with types of a context.
+/// The failure for a call of compiled code without a value, with types of a context.
 pub(crate) fn unbridged(cx: &Arc<Context>, error: BridgeError) -> Failure {
     match error {
         BridgeError::Call(CallError::Exception(exception)) => thrown(cx, &exception),
@@ -516,7 +516,7 @@ fn thrown(cx: &Arc<Context>, exception: &Exception) -> Failure {
     Failure::Thrown { ty: exception.type_in(cx), text: exception.to_string() }
 }
 
-/// Code of the functions and of their callees, through an image if that is wanted, or kept as a run under the given facts.
+/// Compiles the functions and their callees, through an image if requested, or stored as a run under the given facts.
 fn make(
     engine: &Engine,
     program: &Program,
@@ -559,7 +559,7 @@ pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Fail
         interp::Outcome::Thrown(val) => {
             let types = &interp.module().cx.types;
             let ty = val.type_of(types);
-            // Showing an exception can itself run out of memory; its type is known all the same.
+            // Showing an exception can itself run out of memory; its type is still available.
             let text = interp.show_error(&val).unwrap_or_else(|_| types.display(ty).to_string());
             Failure::Thrown { ty: Some(ty), text }
         }
@@ -570,7 +570,7 @@ pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Fail
     }
 }
 
-/// Where the interpreter of a native evaluator prints: to the output of compiled code. It makes calls of functions without a body, such as `println(1)`.
+/// The output of a native evaluator's interpreter: the output of compiled code. The interpreter runs calls of bodiless functions, such as `println(1)`.
 struct OfRuntime(Arc<Runtime>);
 
 impl interp::Output for OfRuntime {
@@ -579,7 +579,7 @@ impl interp::Output for OfRuntime {
     }
 }
 
-/// Where the interpreted program prints. An error is kept for the host, and later output is dropped.
+/// The output of the interpreted program. The first error is kept for the host, and later output is dropped.
 struct Stdout {
     error: Arc<Mutex<Option<io::Error>>>,
 }

@@ -1,6 +1,6 @@
 //! The normal form of a source, with its comments.
 //!
-//! The printer has the program and not its text, so this file carries the comments over. A comment belongs to
+//! The printer has the program but not its text, so this file transfers the comments. A comment belongs to
 //! the declaration, test or function that starts after it; comments after the last one end the file.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! function f( x::Int64 )               ──►    function f(x::Int64)::Int64
 //! ```
 //!
-//! A comment inside a function or declaration has no place in the normal form; such a source is refused, so that no comment
+//! The normal form cannot hold a comment inside a function or declaration; such a source is refused, so that no comment
 //! is lost.
 
 use std::fmt;
@@ -35,7 +35,7 @@ impl Finding for StrayComment {
     }
 }
 
-/// A declaration, test or function: what it is, and its lines from the first to the last, both from 1.
+/// A declaration, test or function: its kind and index, and its first and last line, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Item {
     first: u32,
@@ -43,7 +43,7 @@ struct Item {
     key: (Kind, usize),
 }
 
-/// Items of one kind stand in the same order in a source and in its normal form.
+/// The kind of an item. Items of one kind are in the same order in a source and in its normal form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Type,
@@ -52,7 +52,7 @@ enum Kind {
     Function,
 }
 
-/// The normal form of a source, which `unit` was read from.
+/// Returns the normal form of a source; `unit` is the result of reading it.
 pub fn format(source: &SourceFile, unit: &Unit) -> Result<String, Error> {
     let items = items(source);
     let mut strays = Diagnostics::default();
@@ -89,7 +89,7 @@ pub fn format(source: &SourceFile, unit: &Unit) -> Result<String, Error> {
     Ok(text.trim_end().to_owned() + "\n")
 }
 
-/// Everything in a source that is no comment, in order.
+/// Everything in a source except comments, in order.
 fn items(source: &SourceFile) -> Vec<Item> {
     let (file, _) = parse(source);
     let line = |at: u32| source.position(at).line;
@@ -100,7 +100,7 @@ fn items(source: &SourceFile) -> Vec<Item> {
     };
     let mut items = Vec::new();
     items.extend(file.types.iter().enumerate().map(|(n, decl)| item(Kind::Type, n, decl.span)));
-    // A `const` has no place in the module, so the normal form does not show it.
+    // The module does not contain `const`s, so the normal form does not show them.
     let globals = file.globals.iter().filter(|decl| !decl.is_const);
     items.extend(globals.enumerate().map(|(n, decl)| item(Kind::Global, n, decl.span)));
     items.extend(file.checks.iter().enumerate().map(|(n, check)| item(Kind::Check, n, check.span)));
@@ -109,7 +109,7 @@ fn items(source: &SourceFile) -> Vec<Item> {
     items
 }
 
-/// Appends the lines of `source` from `first` up to and without `end`.
+/// Appends the lines of `source` from `first` up to but excluding `end`.
 fn copy_lines(text: &mut String, source: &SourceFile, first: u32, end: u32) {
     for line in first..end {
         text.push_str(source.slice(source.line_span(line)));
@@ -139,7 +139,7 @@ fn comments(text: &mut String, source: &SourceFile, first: u32, end: u32) {
     }
 }
 
-/// The lines of a dump that look like comments and are none.
+/// Whether a line of a dump looks like a comment but is not.
 fn is_header(line: &str) -> bool {
     ["# signature:", "# types:", "# globals:"].iter().any(|header| line.starts_with(header))
 }

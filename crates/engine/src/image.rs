@@ -8,21 +8,21 @@
 //! An image holds a whole program: all requested functions, their callees, and the boxed entries of methods, in machine code; and the
 //! module with its types, globals and the IR of its functions. So an opened program can be called, tested, printed and compiled again.
 //!
-//! Opening has the same result as compiling. Types are those of the context that the module is read into; constants, types and singletons become
+//! Opening has the same result as compiling. The module is read into a context, whose types it uses; constants, types and singletons become
 //! permanent objects of the run time; methods go into their own table; global variables get their values from the module.
 //!
 //! ```text
 //!   open               imports with their types, global variables, the code in memory
-//!   look-up of a name  its row in the tables, its declaration in the module: compared with the signature of the code
+//!   look-up of a name  its row in the tables and its declaration in the module, which is compared with the signature of the code
 //!   dynamic call       the first one reads all declarations: rows of the method table
 //!   program            the first request reads the whole module and verifies it
 //! ```
 //!
 //! An image has its own trampolines for calls from Rust, one for each signature, so that the first call compiles nothing.
 //!
-//! Cost: building compiles, with as many threads as the options say (`emission.rs`). Opening compiles nothing and reads no function.
+//! Cost: building compiles, with the number of threads in the options (`emission.rs`). Opening neither compiles nor reads functions.
 //!
-//! Not done: images in sessions, which need symbols for an image's functions and cells in front of them; several programs in one image; edges and
+//! Not done: images in sessions, which need symbols and cells for an image's functions; several programs in one image; edges and
 //! worlds, so images are closed sets.
 
 use std::borrow::Cow;
@@ -73,34 +73,34 @@ pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
 pub use brolga_codegen::target::help as targets_help;
 pub use bytes::Bytes;
 
-/// How an image is made.
+/// The settings for building an image.
 pub(crate) struct Making<'a> {
     pub(crate) level: OptLevel,
     pub(crate) roots: Roots,
     pub(crate) opt: &'a brolga_opt::Options,
     pub(crate) jit: JitOptions,
     pub(crate) heap: &'a HeapAbi,
-    /// The targets; that of the options of the JIT if there is none.
+    /// The targets; if empty, the target of the JIT's options.
     pub(crate) targets: &'a [Target],
-    /// The functions whose reach the image is cut down to.
+    /// The functions to whose reach the image is trimmed.
     pub(crate) trim: Option<&'a [String]>,
     pub(crate) emission: Emission<'a>,
 }
 
-/// The bytes of an image of a whole program, for the default heap. The options choose level, passes, roots and the processors
-/// ([`Options::cpu_target`], [`Options::cpu_targets`]); the same program and options give the same bytes.
+/// Builds an image of a whole program, for the default heap, and returns its bytes. The options select level, passes, roots and processors
+/// ([`Options::cpu_target`], [`Options::cpu_targets`]); the same program and options yield the same bytes.
 ///
 /// # Errors
-/// A function has no native form, or refers to what images do not hold.
+/// A function has no native form, or refers to something that images cannot hold.
 pub fn build(program: &Program, options: &Options) -> Result<Vec<u8>, Error> {
     Making::new(options).whole(program.module(), Vec::new(), None)
 }
 
-/// As [`build`], with functions that C calls: the image is a shared library that C programs link with, beside the C library of Brolga (the crate
+/// As [`build`], with functions that C calls: the image is a shared library that C programs link together with the C library of Brolga (the crate
 /// `brolga-capi`). The first call of a function opens the image, as [`Engine::open`] does.
 ///
 /// # Errors
-/// As [`build`]; or a function has no types of C, or no name for C.
+/// As [`build`]; or a function has no C types, or no C name.
 pub fn build_library(program: &Program, options: &Options, library: &Library) -> Result<LibraryImage, Error> {
     let module = program.module();
     let resolved = Resolved::new(module, library)?;
@@ -109,10 +109,10 @@ pub fn build_library(program: &Program, options: &Options, library: &Library) ->
     Ok(LibraryImage { image, header: resolved.header(), functions: resolved.symbols() })
 }
 
-/// Makes an executable that runs a program by a call such as `main()`: an image with the run time, put together by the system's linker.
+/// Builds an executable that runs a program by a call such as `main()`: an image with the run time, linked by the system's linker.
 ///
 /// # Errors
-/// As [`build`]; the call is none of the program; the linker refuses.
+/// As [`build`]; the program does not have the called function; the linker fails.
 pub fn build_executable(
     program: &Program,
     options: &Options,
@@ -142,16 +142,16 @@ pub fn pointers(signature: &Signature) -> Vec<bool> {
     signature.params.iter().map(|abi| *abi == Abi::Ptr).collect()
 }
 
-/// Writes an image to a file. Readers see the old file or the new one, whole.
+/// Writes an image to a file atomically: readers see either the old file or the new one.
 ///
 /// # Errors
-/// The system refuses.
+/// The file cannot be written.
 pub fn write(path: impl AsRef<Path>, image: &[u8]) -> Result<(), Error> {
     Ok(image::write_file(path.as_ref(), image)?)
 }
 
 impl<'a> Making<'a> {
-    /// As options say, for the default heap.
+    /// The settings from options, for the default heap.
     fn new(options: &'a Options) -> Making<'a> {
         let Options { level, roots, opt, jit, targets, image_threads, progress, report, trim, .. } = options;
         let emission = Emission::new(*image_threads, progress.as_deref(), report.as_deref());
@@ -167,7 +167,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// The image of a module with all of its functions; or of what these functions reach, and those that the options name, if it is to be cut down.
+    /// The image of a module with all of its functions; or, if it is to be trimmed, with the functions reached from these and from the ones that the options name.
     fn whole(
         &self,
         module: &Module,
@@ -185,7 +185,7 @@ impl<'a> Making<'a> {
         self.image(&module, entries, library)
     }
 
-    /// The image of a module in which these functions, and what they call, have code.
+    /// The image of a module in which these functions and their callees have code.
     pub(crate) fn image(
         &self,
         module: &Module,
@@ -207,7 +207,7 @@ impl<'a> Making<'a> {
         let begun = Instant::now();
         let symbol = |func: &Func| module.cx.names.text(func.name);
         let funcs: BTreeSet<&str> = linked.values().map(symbol).collect();
-        // A function that a version does not have is that of its base, in the same text.
+        // A function that a version lacks is the base version's, in the same text.
         let others = |name: &str| if funcs.contains(name) { CallKind::Near } else { CallKind::Far };
         let mut shards: Vec<(usize, usize)> = Vec::new();
         for (version, Version { funcs, .. }) in versions.iter().enumerate() {
@@ -223,7 +223,7 @@ impl<'a> Making<'a> {
             self.emission.step(symbol(sources[at].func));
             compiled
         });
-        // In the order of the versions, and of the program.
+        // In the order of versions, then in program order.
         let made: BTreeMap<(usize, usize), _> = shards.into_iter().zip(made).collect();
         let mut units: Vec<Vec<Compiled>> = versions.iter().map(|_| Vec::new()).collect();
         for ((version, _), compiled) in made {
@@ -271,7 +271,7 @@ impl<'a> Making<'a> {
         })?)
     }
 
-    /// The versions of an image, the first one with all functions.
+    /// The versions of an image; the first one has all functions.
     fn versions(&self, module: &Module, linked: &BTreeMap<FuncId, Func>) -> Result<Vec<Version>, Error> {
         if self.targets.is_empty() {
             let isa = TargetIsa::for_images(self.jit.isa).map_err(JitError::Isa)?;
@@ -308,11 +308,11 @@ fn not_generated(error: CompileError) -> BuildError {
 struct Version {
     isa: TargetIsa,
     target: image::ImageTarget,
-    /// The symbols of its functions; all if it is the first one.
+    /// The symbols of its functions; `None` for the first version, which has all.
     funcs: Option<BTreeSet<String>>,
 }
 
-/// A program that was opened: its functions ready to be called, and its module, which is read when it is first requested.
+/// An opened program: its callable functions, and its module, which is read when it is first requested.
 #[derive(Clone, Debug)]
 pub struct Image {
     functions: Arc<OpenedFunctions>,
@@ -322,14 +322,14 @@ pub struct Image {
     about: About,
 }
 
-/// Facts about an opened image beside its program.
+/// Facts about an opened image, without its program.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     exports: Arc<[Export]>,
     target: Arc<str>,
 }
 
-/// A program's code, opened.
+/// The opened code of a program.
 pub(crate) struct Opened {
     functions: Arc<OpenedFunctions>,
     pub(crate) unit: Unit,
@@ -337,11 +337,11 @@ pub(crate) struct Opened {
 }
 
 impl Image {
-    /// The program: functions and globals, without the text that it was made from. The first request reads and verifies it, with the bodies of all
+    /// The program: functions and globals, without its source text. The first request reads and verifies it, with the bodies of all
     /// functions.
     ///
     /// # Errors
-    /// The image was not written by this version, in spite of what it says: its program is malformed.
+    /// The image was not written by this version, although it claims to be: its program is malformed.
     pub fn program(&self) -> Result<&Program, Error> {
         if let Some(program) = self.program.get() {
             return Ok(program);
@@ -356,7 +356,7 @@ impl Image {
         self.functions.stored.cx()
     }
 
-    /// A function without its body: name and signature. The name is as for [`Unit::func`]. Nothing if there is no code of such a function.
+    /// A function without its body: name and signature. The name is as for [`Unit::func`]. `None` if the image has no code for such a function.
     ///
     /// # Errors
     /// As [`Image::program`].
@@ -390,7 +390,7 @@ impl Image {
         &self.unit
     }
 
-    /// The functions that C calls, in the order of the numbers that their entries have.
+    /// The functions that C calls, in the order of their entry numbers.
     pub fn exports(&self) -> &[Export] {
         &self.about.exports
     }
@@ -413,11 +413,11 @@ struct OpenedFunctions {
 }
 
 impl OpenedFunctions {
-    /// A module with the declarations of all functions that dynamic calls may go to.
+    /// A module with the declarations of all functions that dynamic calls may reach.
     fn declarations(&self) -> (Module, Vec<FuncId>) {
         let mut module = self.stored.globals().without_functions();
         let with_bodies = self.functions.ids().filter_map(|(id, has_body)| has_body.then_some(id));
-        // A declaration that cannot be read is that of no method: its call throws. The program of the image says what is wrong.
+        // An unreadable declaration yields no method: its call throws. Reading the image's program reports the error.
         let declared = with_bodies.filter_map(|id| self.stored.declaration(id).ok().flatten());
         let ids = declared.filter_map(|func| module.add_func(func).ok()).collect();
         (module, ids)
@@ -458,7 +458,7 @@ impl ImageFunctions for OpenedFunctions {
 }
 
 impl Engine {
-    /// How images are made whose code is as the engine's own.
+    /// The settings for images whose code equals the engine's own.
     pub(crate) fn making(&self) -> Making<'_> {
         let (level, opt, roots, jit) = self.settings();
         let emission = Emission::new(1, None, None);
@@ -477,8 +477,8 @@ impl Engine {
     /// Opens an image. It is machine code that runs with all rights of the process: open what you would load as a library.
     ///
     /// # Errors
-    /// The doors are closed ([`Options::doors`]). The file cannot be read, is damaged, or was made for another version, heap or processor; the error says which. Something that its code
-    /// imports is not there. Nothing of it was run then.
+    /// The doors are closed ([`Options::doors`]). The file cannot be read, is damaged, or was made for another version, heap or processor; the error says which. A symbol that its code
+    /// imports is missing. In these cases none of its code has run.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image, Error> {
         self.need_open_doors()?;
         self.open_bytes(image::read_file(path.as_ref())?)
@@ -504,7 +504,7 @@ impl Engine {
         Ok(Image { functions, program: Arc::default(), unit, globals, about })
     }
 
-    /// As [`Engine::open_bytes`], with the names and types of a context, and global variables that are given and not set.
+    /// As [`Engine::open_bytes`], with the names and types of a context, and existing global variables, which are not set.
     pub(crate) fn open_in(
         &self,
         bytes: &Bytes,
@@ -552,7 +552,7 @@ impl Engine {
             Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
         let recipe = Arc::new(recipe);
         let of = unit.downgrade();
-        // The table is one of this runtime's, and new.
+        // The table is new and belongs to this runtime.
         let declared = opened.clone();
         let later = jit.runtime().add_methods_later(&table, move || {
             let (module, ids) = declared.declarations();

@@ -1,5 +1,5 @@
-//! Runs whose code is there: calls of a program that a cache has, whose text is not read (`cached/run.rs`), and of an image, of whose program only the called
-//! methods are read.
+//! Runs with existing code: calls of a cached program, whose text is not read (`cached/run.rs`), and of an image, where only the called
+//! methods of the program are read.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl KeptRun {
         &self.call
     }
 
-    /// The code that makes the call. Other calls of the program may have no code.
+    /// An evaluator for the call. Other calls of the program may have no code.
     pub fn evaluator(&self) -> Evaluator<'_> {
         Evaluator::of_unit(&self.program, &self.unit, &self.globals, &self.engine)
     }
@@ -73,8 +73,8 @@ impl KeptRun {
 }
 
 impl Image {
-    /// The code of a call, such as `fib(30)`, by the engine that has opened the image. Reads the declarations of the methods that have the name of the
-    /// callee; if the call is not one of these, the whole program.
+    /// Returns the code of a call, such as `fib(30)`, for the engine that has opened the image. Reads the declarations of the methods with the
+    /// callee's name, or the whole program if the call does not resolve among them.
     ///
     /// # Errors
     /// There is no such call; or as [`Image::program`].
@@ -94,7 +94,7 @@ impl Image {
 }
 
 impl Engine {
-    /// The code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and the run was [kept](Evaluator::keeping_run). The text is not read.
+    /// Returns the code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and the run was [stored](Evaluator::keeping_run). The text is not read.
     pub fn kept_run(&self, name: &str, text: &[u8], call: &str) -> Option<KeptRun> {
         let cache = self.cache()?;
         let facts = facts_of_run(cache, name, text, call);
@@ -109,7 +109,7 @@ impl Engine {
         }
         let program = Program::of_verified(module).ok()?;
         let call = program.call(call).ok()?;
-        // Code whose symbols of C have gone cannot be linked; the compilation that follows reports them.
+        // Code whose C symbols no longer exist cannot be linked; the following compilation reports them.
         let unit = self.link_kept(program.module(), &compiled, methods, &globals)?;
         let unit = Unit::new(unit, names);
         Some(KeptRun { engine: self.clone(), program, call, unit, globals })

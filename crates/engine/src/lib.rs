@@ -1,6 +1,6 @@
 //! Engines and sessions: programs in, callable functions out.
 //!
-//! | file, in reading order | what it holds |
+//! | file, in reading order | contents |
 //! |---|---|
 //! | `program` | [`Program`]: text or a built module, read and verified |
 //! | `options`, `error` | [`Options`], [`Error`] |
@@ -8,13 +8,13 @@
 //! | `stages` | [`Stages`]: the pipeline on one thread, step by step |
 //! | `native_type`, `boxed` | the types of functions for typed calls; boxed entries, compiled on demand |
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
-//! | [`session`] | [`Session`]: functions compiled when they are needed, by many threads, replaced and removed |
-//! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests by their text, natively or by the interpreter |
-//! | `kept_run` | [`KeptRun`]: a call whose code a cache or an image has, without reading the program |
+//! | [`session`] | [`Session`]: functions compiled on demand by many threads, replaced and removed |
+//! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests written as text, run natively or by the interpreter |
+//! | `kept_run` | [`KeptRun`]: a call whose code is in a cache or an image, run without reading the program |
 //! | `format` | the normal form of a text, with its comments |
 //! | `cached` | code that outlives the process: looked up in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
-//! | [`image`], `emission`, `library`, `clones`, `trim` | programs built ahead of time and opened by path; their code by several threads; their functions for C; functions with several versions; the part that some functions reach |
+//! | [`image`], `emission`, `library`, `clones`, `trim` | programs compiled ahead of time and opened by path; code generation on several threads; functions exported to C; functions with several versions; trimming to the reach of some functions |
 //!
 //! The facade crate `brolga` re-exports what embedders use.
 

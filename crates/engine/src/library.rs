@@ -5,10 +5,10 @@
 //! ```
 //!
 //! A function can be exported if each argument and the result is an integer of 8 to 64 bits, a `Float32`, `Float64`, `Bool`,
-//! `Char` or `Ptr`; the result may also be `nothing`. C handles values of all other types as objects, through the C API.
+//! `Char` or `Ptr`; the result may also be `nothing`. C handles all other values as objects, through the C API.
 //!
-//! A name for C is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among
-//! libraries is not checked: a program that links two libraries with one name gets the first.
+//! A C name is an identifier of C and C++ that neither the library itself nor the C API uses. Uniqueness among
+//! libraries is not checked: a program that links two libraries with the same name gets the first.
 //!
 //! Not done: structs by value, strings, arrays.
 
@@ -171,7 +171,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// A library of this name, with no functions so far. C opens it by `NAME_open`.
+    /// Creates a library of this name, without functions. C opens it with `NAME_open`.
     pub fn new(name: impl Into<String>) -> Library {
         Library { name: name.into(), exports: Vec::new(), all: false }
     }
@@ -184,14 +184,14 @@ impl Library {
         self
     }
 
-    /// As [`Library::export`], with a name for C.
+    /// As [`Library::export`], with another C name.
     #[must_use]
     pub fn export_as(mut self, function: impl Into<String>, name: impl Into<String>) -> Library {
         self.exports.push((function.into(), Some(name.into())));
         self
     }
 
-    /// Adds all functions whose types C has and whose bare names are valid in C and belong to one method only.
+    /// Adds all functions that have C types and whose bare names are valid in C and belong to only one method.
     #[must_use]
     pub fn export_all(mut self) -> Library {
         self.all = true;
@@ -214,7 +214,7 @@ pub struct LibraryImage {
 pub(crate) struct Resolved {
     name: String,
     functions: Vec<Exported>,
-    /// The names by which C calls them.
+    /// The C names of the functions.
     names: BTreeSet<String>,
 }
 
@@ -381,7 +381,7 @@ fn found(module: &Module, wanted: &str) -> Result<FuncId, Error> {
     }
 }
 
-/// The types of result and parameters in C, or as an error the name of the first one that C does not have.
+/// The C types of result and parameters; the error is the name of the first type that C does not have.
 fn c_types(ty: &FunctionType) -> Result<(&'static str, Vec<&'static str>), String> {
     let of = |value: &ValueType| {
         let foreign = || value.name.clone();
@@ -415,7 +415,7 @@ fn is_of_stdint(name: &str) -> bool {
         || is(&["PTRDIFF_", "SIG_ATOMIC_", "SIZE_", "WCHAR_", "WINT_"], &["_MAX", "_MIN", "_WIDTH"])
 }
 
-/// The reason why C does not accept a name.
+/// The reason why a name is invalid in C.
 fn bad_name(name: &str) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit()) {

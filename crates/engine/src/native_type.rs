@@ -4,7 +4,7 @@
 //!   f(x::Tuple{Int64, Float64})::Int64      params: [Tuple{Int64, Float64} = i64, f64]      result: Int64 = i64
 //! ```
 //!
-//! A high function has the same type before and after lowering: both follow from the forms of `brolga_ir::abi`.
+//! A high function has the same type before and after lowering: both are derived from the forms of `brolga_ir::abi`.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn low_type(types: &Types, symbol: String, low: &Func, signature: sig::Signature
     FunctionType { name: symbol.clone(), symbol, params, result, signature }
 }
 
-/// The type of a function at typed calls, of which only the declaration is known; `None` if it has no native form.
+/// The type of a declared function at typed calls; `None` if it has no native form.
 pub(crate) fn type_of_declaration(cx: &Arc<Context>, func: &Func) -> Option<FunctionType> {
     let symbol = func.symbol(cx);
     match func.level {
@@ -48,12 +48,12 @@ pub(crate) fn type_of_declaration(cx: &Arc<Context>, func: &Func) -> Option<Func
     }
 }
 
-/// The type of a function at typed calls, known before it is lowered; `None` if it has no native form.
+/// The type of a function at typed calls, available before lowering; `None` if it has no native form.
 pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
     type_of_declaration(&module.cx, &module[id])
 }
 
-/// The type of a high function for typed calls, before it is lowered; none if it has no native form.
+/// The type of a high function for typed calls, before it is lowered; `None` if it has no native form.
 pub(crate) fn declared_type(cx: &Arc<Context>, symbol: String, sig: &Signature) -> Option<FunctionType> {
     let native = NativeSignature::new(&cx.types, sig).ok()?;
     let signature = native_signature(&native);
@@ -78,14 +78,14 @@ fn high_type(
     FunctionType { name: symbol.clone(), symbol, params, result, signature }
 }
 
-/// The parameters that a caller gives: a closure is an argument, and the object of a plain function is nothing that could be given.
+/// The parameters that a caller passes: a closure is an argument, but the object of a plain function is not passed.
 fn given_params(native: &NativeSignature) -> impl Iterator<Item = &Form> {
     let object = usize::from(native.params.first().is_some_and(|form| form.leaves.is_empty()));
     native.params.iter().skip(object)
 }
 
-/// Whether `found` is the type of high functions with this signature, as far as types of one context tell. Otherwise it may still be
-/// called like them.
+/// Whether `found` is the type of high functions with this signature, judged by the types of one context. Otherwise it may still be
+/// called in the same way.
 pub(crate) fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionType) -> bool {
     let Ok(native) = NativeSignature::new(&cx.types, sig) else { return false };
     let is_of = |form: &Form, value: &ValueType| {
@@ -121,7 +121,7 @@ fn value_type(cx: &Arc<Context>, form: &Form) -> ValueType {
     }
 }
 
-/// The fields of a value that is no object. Recursion follows the nesting of types, which the type table bounds.
+/// The fields of an unboxed value. Recursion follows the nesting of types, which the type table bounds.
 fn field_types(cx: &Arc<Context>, of: &Form) -> Vec<FieldType> {
     let types = &cx.types;
     if !matches!(of.kind, FormKind::Aggregate(_) | FormKind::Memory) {
@@ -145,7 +145,7 @@ fn field_types(cx: &Arc<Context>, of: &Form) -> Vec<FieldType> {
 fn add_objects(cx: &Arc<Context>, form: &Form, is_optional: bool, objects: &mut Vec<Option<ObjectType>>) {
     match &form.kind {
         FormKind::Aggregate(parts) => {
-            // A field may be undefined, and the memory of a place to read elements from may not.
+            // A field may be undefined, but the memory of a memory reference may not.
             let may_lack = cx.types.memory_ref_element(form.ty).is_none();
             parts.iter().for_each(|part| add_objects(cx, &part.form, may_lack, objects));
         }
@@ -156,7 +156,7 @@ fn add_objects(cx: &Arc<Context>, form: &Form, is_optional: bool, objects: &mut 
     }
 }
 
-/// How the arguments or results of a low function look.
+/// The types of a low function's arguments or results for typed calls.
 fn low_types(types: &Types, lows: impl Iterator<Item = Type>) -> Vec<ValueType> {
     let scalar = |low| ValueType::scalar(types.display(julia_type(types, low)).to_string(), abi_of(low));
     lows.filter_map(|ty| ty.as_low()).map(scalar).collect()

@@ -18,10 +18,10 @@ use brolga_runtime::{Doors, Output, RuntimeOptions, Traces};
 
 use crate::error::Error;
 
-/// Objects and frames that a collection under stress may look at without being rarer afterwards.
+/// The number of objects and frames that a stress collection may visit before collections become rarer.
 const STRESS_WORK: u32 = 256;
 
-/// The choices, each with a default that suits most programs. Made with [`Options::new`] and changed by its methods:
+/// Options of engines and sessions, each with a default that suits most programs. Created by [`Options::new`] and changed by methods:
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -38,25 +38,25 @@ pub struct Options {
     pub(crate) jit: JitOptions,
     pub(crate) doors: Option<Doors>,
     pub(crate) runtime: RuntimeOptions,
-    /// Whether the features of the processor were chosen, and do not follow from the target.
+    /// Whether the processor features were set explicitly, rather than derived from the target.
     has_cpu_features: bool,
-    /// The targets of images, if there are several, or one that no [`CpuTarget`] is.
+    /// The targets of images, if there are several, or one that is not a [`CpuTarget`].
     pub(crate) targets: Vec<Target>,
     /// Features of the processor that code of images may not use, by Cranelift's names without `has_`.
     pub(crate) masked: Vec<(String, bool)>,
-    /// Where code is looked for before it is compiled.
+    /// The cache searched before code is compiled.
     pub(crate) cache: Option<Arc<Cache>>,
-    /// Whether programs have prices.
+    /// Whether programs are priced.
     pub(crate) fuel: bool,
-    /// How long a program may be compiled.
+    /// The time limit for compiling a program.
     pub(crate) compile_limit: Option<Duration>,
-    /// By how many threads images are made; none are one.
+    /// The number of threads that build images; zero means one.
     pub(crate) image_threads: usize,
-    /// The functions whose reach images are cut down to.
+    /// The functions to whose reach images are trimmed.
     pub(crate) trim: Option<Vec<String>>,
-    /// Hears how an image was made.
+    /// Receives the report of an image build.
     pub(crate) report: Option<Box<ToldReport>>,
-    /// Hears how far the build of an image is.
+    /// Receives the progress of an image build.
     pub(crate) progress: Option<Box<ToldProgress>>,
 }
 
@@ -64,17 +64,17 @@ pub struct Options {
 pub(crate) type ToldProgress = dyn Fn(Progress<'_>) + Send + Sync;
 pub(crate) type ToldReport = dyn Fn(&BuildReport) + Send + Sync;
 
-/// How an image was made.
+/// The report of an image build.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct BuildReport {
-    /// How many functions have code.
+    /// The number of functions with code.
     pub functions: usize,
-    /// How long passes took.
+    /// The time of the passes.
     pub optimise: Duration,
-    /// How long code generation took.
+    /// The time of code generation.
     pub generate: Duration,
-    /// How long each thread was at work.
+    /// The working time of each thread.
     pub threads: Vec<Duration>,
 }
 
@@ -90,14 +90,14 @@ impl fmt::Display for BuildReport {
     }
 }
 
-/// A step of the build of an image is done: a function has its low form, or machine code for one of the targets.
+/// A completed step of an image build: a function has its low form, or machine code for one of the targets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress<'a> {
     /// The function's symbol.
     pub symbol: &'a str,
-    /// Steps that are done.
+    /// The number of completed steps.
     pub done: usize,
-    /// All steps. The number may grow while functions are found that the program calls.
+    /// The number of all steps. It may grow while callees of the program are found.
     pub of: usize,
 }
 
@@ -126,36 +126,36 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults: programs without doors only, optimised at `O2`, all bounds checked, printing to the standard output.
+    /// Creates the default options: only programs without doors, optimised at `O2`, all bounds checked, printing to the standard output.
     pub fn new() -> Options {
         Options::default()
     }
 
-    /// How much is optimised. `O0` also compiles in the fastest way.
+    /// Sets the optimisation level. `O0` also uses the fastest code generation.
     #[must_use]
     pub fn opt_level(mut self, level: OptLevel) -> Options {
         self.level = level;
         self
     }
 
-    /// Takes programs that are not checked, too, and code and addresses from elsewhere. The list of doors is
-    /// [`brolga_ir::doors`]; without this, a program with one is refused, with the place of each and its name. The embedder answers for what goes through them ([`Doors::open`]).
+    /// Also accepts programs that are not fully checked, and external code and addresses. The list of doors is
+    /// [`brolga_ir::doors`]; without this, a program with doors is refused, with the position and name of each. The embedder is responsible for what passes through them ([`Doors::open`]).
     #[must_use]
     pub fn doors(mut self, doors: Doors) -> Options {
         self.doors = Some(doors);
         self
     }
 
-    /// Whether array bounds are checked everywhere, nowhere, or as the program says. Only behind open doors is anything left unchecked: without
-    /// them, as the program says means everywhere, and nowhere is an error.
+    /// Whether array bounds are checked everywhere, nowhere, or as the program specifies. Checks are omitted only with open doors: without
+    /// them, "as the program specifies" means everywhere, and "nowhere" is an error.
     #[must_use]
     pub fn check_bounds(mut self, check: CheckBounds) -> Options {
         self.opt.check_bounds = check;
         self
     }
 
-    /// The features of the target processor that values depend on: `muladd_float` rounds once where there is `fma`, as in Julia, and twice elsewhere. By
-    /// default they are those of the [target](Options::cpu_target). With `CpuFeatures::default()` the same program computes the same floats everywhere.
+    /// The features of the target processor that results depend on: `muladd_float` rounds once with `fma`, as in Julia, and twice without. By
+    /// default they are derived from the [target](Options::cpu_target). With `CpuFeatures::default()` the same program computes the same floats everywhere.
     #[must_use]
     pub fn cpu_features(mut self, cpu: CpuFeatures) -> Options {
         self.opt.cpu = cpu;
@@ -163,7 +163,7 @@ impl Options {
         self
     }
 
-    /// The features of a target, unless others were chosen.
+    /// Sets the features of a target, unless others were set explicitly.
     fn features_of_target(mut self, fma: bool) -> Options {
         if !self.has_cpu_features {
             self.opt.cpu = CpuFeatures { fma };
@@ -171,25 +171,25 @@ impl Options {
         self
     }
 
-    /// The processors that the code is for: in this process, those like its own or below; in images, any. An engine for a target that the processor
-    /// does not reach is refused.
+    /// The processors that the code targets: in this process, processors up to its own; in images, any. An engine for a target that the processor
+    /// does not support is refused.
     #[must_use]
     pub fn cpu_target(mut self, target: CpuTarget) -> Options {
         self.jit.isa.target = target;
         self.features_of_target(target.has_fma())
     }
 
-    /// The targets of images, in Julia's words: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. Each has a processor's name and features with `+` or `-`. An image has all
-    /// functions for the first target, and for each further one those that gain from it, or all with `clone_all`; the best target is chosen when it is opened.
+    /// The targets of images, in Julia's syntax: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. Each has a processor's name and features with `+` or `-`. An image has all
+    /// functions for the first target, and for each further one the functions that benefit from it, or all with `clone_all`; the best target is selected when it is opened.
     ///
     /// # Errors
-    /// The text is of another form, or names a processor or a feature that is unknown.
+    /// The text is malformed, or names an unknown processor or feature.
     pub fn cpu_targets(self, targets: &str) -> Result<Options, Error> {
         self.cpu_targets_of(Arch::HOST, targets)
     }
 
-    /// As [`Options::cpu_targets`], for another architecture with Linux as its system: `generic`, `generic,+lse`. Images are made for it; engines and
-    /// sessions with these options are refused where it is not that of the process. Needs the feature `cross` of the crate.
+    /// As [`Options::cpu_targets`], for another architecture, with Linux: `generic`, `generic,+lse`. Images are built for it; engines and
+    /// sessions with these options are refused where it differs from the process's. Needs the feature `cross` of the crate.
     ///
     /// # Errors
     /// As [`Options::cpu_targets`]; the crate has no code generator for the architecture.
@@ -205,7 +205,7 @@ impl Options {
         Ok(self.features_of_target(fma))
     }
 
-    /// Features of the processor that images are opened without, as if it lacked them and what needs them: `avx2`, `sse4.2`. For tests.
+    /// Opens images as if the processor lacked these features and the ones that depend on them: `avx2`, `sse4.2`. For tests.
     ///
     /// # Errors
     /// There is no such feature.
@@ -217,45 +217,45 @@ impl Options {
         Ok(self)
     }
 
-    /// By how many threads images are made, one unless it is said. The image is the same for any number.
+    /// The number of threads that build images; the default is one. The image is the same for any number.
     #[must_use]
     pub fn image_threads(mut self, threads: usize) -> Options {
         self.image_threads = threads;
         self
     }
 
-    /// Images hold only what these functions may reach, with those that C calls ([`Library`](crate::image::Library)) and the call of an executable: code, and IR for a program that
-    /// prints or compiles again. A name is a symbol, or a bare name, which stands for all of its methods. Other calls of the image are errors, as of functions that the program does not have.
+    /// Trims images to what these functions may reach, together with functions that C calls ([`Library`](crate::image::Library)) and the call of an executable: code, and IR for a program that
+    /// is printed or compiled again. A name is a symbol, or a bare name, which stands for all of its methods. Other calls of the image are errors, like calls of functions that the program does not have.
     #[must_use]
     pub fn image_trim<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Options {
         self.trim = Some(entries.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Called when the code of an image is made.
+    /// Sets a function to be called when the code of an image has been generated.
     #[must_use]
     pub fn image_report(mut self, told: impl Fn(&BuildReport) + Send + Sync + 'static) -> Options {
         self.report = Some(Box::new(told));
         self
     }
 
-    /// Looks for code in a cache before it is compiled, and keeps there what is compiled: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes its store.
-    /// [`Cache::stats`] says what it was good for. Code that is found is run, so the cache's key says whose code that may be.
+    /// Looks for code in a cache before compiling, and stores compiled code there: functions, in all tiers, and boxed entries. Engines and sessions may share a cache, and processes may share its store.
+    /// [`Cache::stats`] measures its benefit. Found code is run, so the cache's key determines whose code is accepted.
     #[must_use]
     pub fn cache(mut self, cache: Arc<Cache>) -> Options {
         self.cache = Some(cache);
         self
     }
 
-    /// Whether programs get prices, so that limited calls of them take fuel ([`Limits::fuelled_by`](brolga_runtime::Limits::fuelled_by)). How much a call takes
-    /// depends on the program and its arguments alone, not on levels, tiers and machines: [`brolga_ir::fuel`]. Library functions and builtins have no price, nor has the code of images.
+    /// Whether programs are priced, so that limited calls of them take fuel ([`Limits::fuelled_by`](brolga_runtime::Limits::fuelled_by)). The fuel of a call
+    /// depends only on the program and its arguments, not on levels, tiers and machines: [`brolga_ir::fuel`]. Library functions, builtins and the code of images are not priced.
     #[must_use]
     pub fn fuel(mut self, fuel: bool) -> Options {
         self.fuel = fuel;
         self
     }
 
-    /// The most statements that a function may have, as it is written and after anything was inlined into it or unrolled: a larger one is an error
+    /// The maximum number of statements of a function, as written and after inlining or unrolling: a larger function is an error
     /// ([`OptError::TooLarge`](brolga_opt::OptError::TooLarge)).
     #[must_use]
     pub fn function_limit(mut self, statements: Option<usize>) -> Options {
@@ -263,19 +263,19 @@ impl Options {
         self
     }
 
-    /// The most time that the compilation of a program of an engine may take, or of functions of a session that are linked together: what takes longer is an error
-    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is looked at between passes and in them, and in each function before its code is
-    /// generated and behind Cranelift's mid-end. The rest of Cranelift's work on a function, whose time [`Options::function_limit`] bounds, is not left in the middle.
+    /// The time limit for compiling a program of an engine, or functions of a session that are linked together: exceeding it is an error
+    /// ([`OptError::Stopped`](brolga_opt::OptError::Stopped)), in a session until the function is redefined. It is checked between passes and in them, and in each function before code
+    /// generation and after Cranelift's mid-end. The rest of Cranelift's work on a function, whose time [`Options::function_limit`] bounds, is not interrupted.
     #[must_use]
     pub fn compile_limit(mut self, time: Option<Duration>) -> Options {
         self.compile_limit = time;
         self
     }
 
-    /// The most memory that compiling a function may take, in bytes; `None`: [2 GiB](brolga_opt::COMPILE_MEMORY). What takes more is an error
-    /// ([`OptError::TooMuchMemory`](brolga_opt::OptError::TooMuchMemory)), before it takes it. The memory is not measured but estimated from the size of the function's IR: before
-    /// the first pass, after each one, after lowering, and before Cranelift. It counts one function; threads that compile others at the same time, the program and
-    /// its types, and the finished code ([`Options::code_limit`]) are counted elsewhere or not.
+    /// The memory limit for compiling a function, in bytes; `None`: [2 GiB](brolga_opt::COMPILE_MEMORY). A function that needs more is an error
+    /// ([`OptError::TooMuchMemory`](brolga_opt::OptError::TooMuchMemory)), before the memory is used. The memory is not measured but estimated from the size of the function's IR: before
+    /// the first pass, after each pass, after lowering, and before Cranelift. It counts one function; other functions compiled at the same time, the program and
+    /// its types, and the finished code ([`Options::code_limit`]) are counted elsewhere or not at all.
     #[must_use]
     pub fn compile_memory(mut self, bytes: Option<usize>) -> Options {
         self.opt.compile_memory = bytes;
@@ -290,7 +290,7 @@ impl Options {
         self
     }
 
-    /// Passes that do not run, by name: for finding out what they are good for. A name that is no pass is an error.
+    /// Disables passes by name, for measuring their effect. An unknown name is an error.
     pub fn without_passes(mut self, names: &[&str]) -> Result<Options, Error> {
         for name in names {
             self.opt.skip.push(brolga_opt::pass_named(name)?.name);
@@ -298,7 +298,7 @@ impl Options {
         Ok(self)
     }
 
-    /// Runs a pass of the embedder on every function that is compiled, at a place among the passes ([`ExtraPass`]). It sees functions of Base as well.
+    /// Runs a pass of the embedder on every compiled function, at a position among the passes ([`ExtraPass`]). It also runs on functions of Base.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -328,7 +328,7 @@ impl Options {
     /// ```
     ///
     /// # Errors
-    /// Another pass has its name, or no place meets its conditions.
+    /// Another pass has its name, or no position meets its conditions.
     pub fn pass(mut self, pass: ExtraPass) -> Result<Options, Error> {
         self.opt.extra.push(Arc::new(pass));
         for level in OptLevel::ALL {
@@ -344,7 +344,7 @@ impl Options {
         self
     }
 
-    /// How many bytes objects may take, and names and types that the program makes while it runs; `None`: three quarters of the memory that the machine or the container has
+    /// The memory limit in bytes for objects, and for names and types that the program makes while it runs; `None`: three quarters of the memory of the machine or container
     /// ([`HeapOptions::limit`]).
     #[must_use]
     pub fn heap_limit(mut self, bytes: Option<usize>) -> Options {
@@ -353,7 +353,7 @@ impl Options {
     }
 
     /// Whether every safepoint collects, freed memory is overwritten and the heap is checked: very slow, for finding
-    /// objects that are used and not kept. Where more than some hundred objects and frames are alive, not every one does
+    /// objects that are used but not rooted. When more than some hundred objects and frames are live, not every safepoint collects
     /// ([`Stress::Paced`]).
     #[must_use]
     pub fn gc_stress(mut self, stress: bool) -> Options {
@@ -363,7 +363,7 @@ impl Options {
         self
     }
 
-    /// How the collector finds the objects that compiled code uses. Code of either kind calls code of the other.
+    /// The method by which the collector finds roots in compiled code. Code of either kind can call the other.
     #[must_use]
     pub fn roots(mut self, roots: Roots) -> Options {
         self.roots = roots;
@@ -377,19 +377,19 @@ impl Options {
         self
     }
 
-    /// The most bytes of compiled code, with its constants and what is needed to call it, at one time. A session evicts code of
-    /// [lazy](crate::session::Definitions::lazy) functions, the longest unused first, to stay below, and with a pool of workers keeps a quarter
-    /// free; called again, they are compiled again. A compilation that would exceed the limit all the same is an error.
+    /// The maximum number of bytes of compiled code, with constants and call stubs, at one time. A session evicts code of
+    /// [lazy](crate::session::Definitions::lazy) functions, least recently used first, to stay below, and with a pool of workers keeps a quarter
+    /// free; the next call compiles them again. A compilation that would still exceed the limit is an error.
     #[must_use]
     pub fn code_limit(mut self, bytes: usize) -> Options {
         let memory = &mut self.jit.memory;
         memory.limit = Some(bytes);
-        // Units lie in pieces of what is reserved, so it takes more than the limit to reach the limit.
+        // Units are placed in fragments of the reservation, so reaching the limit takes a larger reservation.
         memory.reserve = memory.reserve.max(bytes.saturating_mul(2));
         self
     }
 
-    /// Whether compiled code is written through a second mapping, or lies in its own pages that debuggers can write to.
+    /// Whether compiled code is written through a second mapping, or is in private pages that debuggers can write to.
     #[must_use]
     pub fn code_mapping(mut self, mapping: Mapping) -> Options {
         self.jit.memory.mapping = mapping;
@@ -397,17 +397,17 @@ impl Options {
     }
 
     /// The linker of compiled code. [`LinkerKind::Cranelift`] links with `cranelift-jit`: each unit takes its own pages, so it is slower and larger,
-    /// and it depends on nothing of the system but memory that can be made executable.
+    /// but it requires only executable memory from the system.
     #[must_use]
     pub fn linker(mut self, linker: LinkerKind) -> Options {
         self.jit.linker = linker;
         self
     }
 
-    /// The options of passes: those of checked programs unless the doors are open.
+    /// The options of passes; the ones for checked programs unless the doors are open.
     ///
     /// # Errors
-    /// The doors are closed, and an option is one.
+    /// The doors are closed, and an option is a door.
     pub(crate) fn passes(
         opt: brolga_opt::Options,
         doors: Option<Doors>,
@@ -421,20 +421,20 @@ impl Options {
         }
     }
 
-    /// The effective options: the feature `gc-stress` overrules the given ones.
+    /// The effective options: the feature `gc-stress` overrides the given ones.
     pub(crate) fn settled(self) -> Options {
         if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
     }
 
-    /// Called for each step of the build of an image (`image::build` and its like), for a bar of progress; by several threads if there are several.
+    /// Sets a function to be called for each step of an image build (`image::build` and similar), for a progress bar; called on several threads if there are several.
     #[must_use]
     pub fn progress(mut self, told: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Options {
         self.progress = Some(Box::new(told));
         self
     }
 
-    /// How many bytes of the program's output may wait in memory, 256 MiB unless it is said: captured output that is not taken, or output for a writer that another thread
-    /// is using. More is dropped, and an error of the output ([`Sink::take_error`](brolga_runtime::Sink::take_error)).
+    /// The maximum number of bytes of program output buffered in memory, by default 256 MiB: captured output that is not taken, or output for a writer that another thread
+    /// is using. Further output is dropped, which is an output error ([`Sink::take_error`](brolga_runtime::Sink::take_error)).
     #[must_use]
     pub fn output_limit(mut self, bytes: Option<usize>) -> Options {
         self.runtime.output_limit = bytes;
@@ -449,7 +449,7 @@ impl Options {
     }
 }
 
-/// The effort of code generation that belongs to a level of optimisation.
+/// The code generation effort for an optimisation level.
 pub fn tier(level: OptLevel) -> Tier {
     match level {
         OptLevel::O0 => Tier::Baseline,

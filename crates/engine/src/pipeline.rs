@@ -1,34 +1,34 @@
-//! The pipeline: from verified high IR to low IR with roots, function by function, by one thread or by many.
+//! The pipeline: from verified high IR to low IR with roots, function by function, on one thread or many.
 //!
 //! ```text
 //!   module ──► settled(id): passes on high IR ──► low(id): lower, passes on low IR ──► placed(id): roots placed for the heap
 //!
 //!   component (an SCC of the call graph)                        idle ── claimed ──► busy ── optimised ──► done
-//!        │ calls                                                   ▲ only when all that it calls is done
+//!        │ calls                                                   ▲ only when all its callees are done
 //!        ▼
 //!   component
 //! ```
 //!
-//! Engines use it on one thread ([`Stages`](crate::Stages)), sessions on all of theirs, with the profile of an earlier tier if there is one.
+//! Engines use it on one thread ([`Stages`](crate::Stages)), sessions on all their threads, with the profile of an earlier tier if there is one.
 //!
 //! Functions are optimised on demand, so a program in which one function has no native form can still run the others. Passes read callees
 //! (inlining, summaries), so the result for a function depends on the current forms of its callees. The rule, for any schedule
 //! of threads: one thread optimises an SCC, in the order of the module, after all its callees outside are optimised. So a
-//! function sees the final forms of its callees; in its own SCC it sees the final forms of functions before it and the input forms of those after
+//! function sees the final forms of its callees; in its own SCC it sees the final forms of functions before it and the input forms of functions after
 //! it. The result is the same with one thread and with many (`tests/session`), and does not depend on other requests.
 //!
-//! The module keeps final forms beside the first ones ([`Module::supersede`](brolga_ir::Module::supersede)), and is
+//! The module keeps final forms in addition to the first ones ([`Module::supersede`](brolga_ir::Module::supersede)), and is
 //! otherwise unchanged; nothing else is shared. A thread whose component needs others optimises the idle ones, and
-//! waits for the rest. Waits only go from callers to callees, so some thread always makes progress.
+//! waits for the rest. Only callers wait for callees, so some thread always makes progress.
 //!
-//! Lowering, placing of roots and code generation read one function only.
+//! Lowering, root placement and code generation read only one function.
 //!
 //! **Replaceable callees.** A call through a cell, or to another program, may reach another body while the caller runs.
-//! Callers know the types of such callees, but no summaries. Their bodies may be inlined, since a copy does not change.
+//! Callers may rely on the types of such callees, but not on summaries. Their bodies may be inlined, since a copy does not change.
 //!
 //! **Errors.** A function on which passes fail keeps its error. A run that exceeds its time leaves its component to the next run.
 //!
-//! Cost: one walk over all calls when the pipeline is made; then the passes, once for each function.
+//! Cost: one walk over all calls when the pipeline is created; then the passes, once per function.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,31 +58,31 @@ enum State {
 }
 
 struct Progress {
-    /// By component.
+    /// The state of each component.
     states: Vec<State>,
-    /// How often a thread has ended its work on a component.
+    /// How often a thread has finished its work on a component.
     finished: u64,
-    /// Threads that wait for a component.
+    /// The number of threads that wait for a component.
     waiting: usize,
 }
 
 /// An SCC of the call graph.
 struct Component {
     funcs: Vec<FuncId>,
-    /// The components that these call; all have lower numbers.
+    /// The components that its functions call; all have lower numbers.
     calls: Vec<usize>,
 }
 
-/// The target of the code, and the options that it is made with.
+/// The target of the code, and the compilation options.
 #[derive(Clone)]
 pub(crate) struct Settings<'o> {
     pub(crate) level: OptLevel,
     pub(crate) options: Cow<'o, brolga_opt::Options>,
-    /// How roots are found.
+    /// The method of finding roots.
     pub(crate) roots: Roots,
     /// The heap on which the code runs.
     pub(crate) heap: HeapAbi,
-    /// The counts of an earlier tier, for the passes.
+    /// The profile of an earlier tier, for the passes.
     pub(crate) advice: Option<Arc<Profile>>,
 }
 
@@ -132,8 +132,8 @@ pub(crate) struct Pipeline<'o> {
 }
 
 impl<'o> Pipeline<'o> {
-    /// The pipeline of a module whose functions are verified. Functions without a body are defined elsewhere; of the `replaceable` ones callers know
-    /// only the types.
+    /// The pipeline of a module whose functions are verified. Functions without a body are defined elsewhere; for the `replaceable` ones callers rely
+    /// only on the types.
     pub(crate) fn new(
         mut module: Module,
         settings: Settings<'o>,
@@ -175,18 +175,17 @@ impl<'o> Pipeline<'o> {
         &self.module
     }
 
-    /// The settings.
     pub(crate) fn settings(&self) -> &Settings<'o> {
         &self.settings
     }
 
-    /// The same pipeline for another method of root finding or another heap. Passes do not depend on these.
+    /// The same pipeline for another method of finding roots or another heap. Passes depend on neither.
     pub(crate) fn for_heap(mut self, roots: Roots, heap: HeapAbi) -> Self {
         (self.settings.roots, self.settings.heap) = (roots, heap);
         self
     }
 
-    /// The functions that have to be linked together with `id`, in order: its component.
+    /// The functions that must be linked together with `id`, in order: its component.
     pub(crate) fn component(&self, id: FuncId) -> Vec<FuncId> {
         self.component_of.get(&id).map_or_else(|| vec![id], |&number| self.components[number].funcs.clone())
     }
@@ -213,7 +212,7 @@ impl<'o> Pipeline<'o> {
         self.passes(run, low)
     }
 
-    /// The form of a function that becomes machine code: optimised, low, with its roots placed.
+    /// A function ready for code generation: optimised, low, with its roots placed.
     pub(crate) fn placed(&self, run: &mut Run<'_, '_>, id: FuncId) -> Result<Func, Error> {
         let low = self.low(run, id)?;
         self.place(run, low)
@@ -279,7 +278,7 @@ impl<'o> Pipeline<'o> {
         let mut found = BTreeSet::new();
         let mut open = vec![root];
         while let Some(number) = open.pop() {
-            // The callees of a component were compiled before it.
+            // The callees of a component are settled before it.
             if progress.states[number] != State::Done && found.insert(number) {
                 open.extend(&self.components[number].calls);
             }
@@ -290,7 +289,7 @@ impl<'o> Pipeline<'o> {
     /// Whether the component is done, possibly by this call.
     ///
     /// # Errors
-    /// The time of the run is over; the component is idle again.
+    /// The time limit of the run is exceeded; the component is idle again.
     fn try_settle(&self, run: &mut Run<'_, '_>, number: usize) -> Result<bool, OptError> {
         let component = &self.components[number];
         {
@@ -302,7 +301,7 @@ impl<'o> Pipeline<'o> {
             }
             progress.states[number] = State::Busy;
         }
-        // Also when a pass panics: waiting threads continue, with the function as it was.
+        // Also when a pass panics: waiting threads continue, with the unchanged function.
         let mut finish = Finish { pipeline: self, number, state: State::Done };
         let Settings { level, options, advice, .. } = &self.settings;
         for &id in &component.funcs {
@@ -372,14 +371,14 @@ impl Drop for Finish<'_, '_> {
         progress.finished += 1;
         let is_awaited = progress.waiting > 0;
         drop(progress);
-        // Waking is a system call even without waiters.
+        // Notifying is a system call even without waiters.
         if is_awaited {
             self.pipeline.changed.notify_all();
         }
     }
 }
 
-/// A state of passes that reports the begin and end of passes to these events, if there is a listener.
+/// A context for passes that reports the start and end of passes to these events, if there is a listener.
 pub(crate) fn watched(events: &Events) -> Cx<'_> {
     if !events.is_on() {
         return Cx::default();

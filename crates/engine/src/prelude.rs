@@ -1,16 +1,16 @@
-//! Methods of Base for the core types, in the IR's own text.
+//! Methods of Base for the core types, written in the IR's text form.
 //!
-//! A dump has the methods that a program calls statically, not those that a dynamic call could reach. So a program that uses a
+//! A dump has the methods that a program calls statically, but not the methods that a dynamic call could reach. So a program that uses a
 //! function of the prelude gets the methods of the prelude, unless the use is an `invoke` of a method that the program has:
 //!
 //! ```text
 //! %5 = Base.length(%4)::Any        dispatch                         length(Array), length(Tuple), length(String)
-//! %6 = invoke Base.length(s)…      it has `Base.length(MyList)`     nothing: the callee is known
+//! %6 = invoke Base.length(s)…      it has `Base.length(MyList)`     nothing: the callee is fixed
 //! ```
 //!
 //! A method of the program with the same signature stays. The programs of a session share one copy (`session/library.rs`).
 //!
-//! Cost: a walk over the constants of the program; the text is read when a part of it is needed.
+//! Cost: a walk over the constants of the program; a part of the text is read when it is needed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,18 +22,18 @@ use brolga_ir::func::Place;
 use brolga_ir::function_name::BASE;
 use brolga_ir::{Const, Context, FuncId, Module, Op, Type, TypeKind, text};
 
-/// A text of the prelude, and the types without which it means nothing.
+/// A text of the prelude, and the types it requires.
 struct Part {
     text: &'static str,
     needs: &'static [&'static str],
-    /// The kind of buffer that the text is for, if it is written for several.
+    /// The kind of buffer that the text is for, if it is generic over several.
     buffer: Option<&'static Buffer>,
 }
 
-/// A kind of `IOBuffer`: the words that stand for its types in a text.
+/// A kind of `IOBuffer`: the words that are substituted for its types in a text.
 struct Buffer {
     words: [(&'static str, &'static str); 4],
-    /// Whether a program's declaration gives the buffer and its fields these types; any declaration is right for fields of type `Any`.
+    /// Whether a program declares the buffer and its fields with these types; any declaration is accepted for fields of type `Any`.
     fits: fn(&Context) -> bool,
 }
 
@@ -98,7 +98,7 @@ const PARTS: [Part; 16] = [
 ];
 
 impl Part {
-    /// The text with the types of its buffer.
+    /// The text with the types of its buffer substituted.
     fn text(&self) -> Cow<'static, str> {
         let words = self.buffer.map(|buffer| buffer.words);
         let replaced = |text: String, (word, ty): (&str, &str)| text.replace(word, ty);
@@ -108,14 +108,14 @@ impl Part {
         }
     }
 
-    /// Whether a program has the types that the text needs, in the form that it needs.
+    /// Whether a program has the types that the text requires, in the required form.
     fn fits(&self, cx: &Context) -> bool {
         let has_type = |name: &&str| cx.types.find_decl(cx.names.intern(name)).is_some();
         self.needs.iter().all(has_type) && self.buffer.is_none_or(|buffer| (buffer.fits)(cx))
     }
 }
 
-/// Whether a program declares the buffer over `bytes` with the fields of Julia, those since 1.11 or those before.
+/// Whether a program declares the buffer over `bytes` with Julia's fields, since 1.11 or before.
 fn has_fields(cx: &Context, bytes: Type, since_memory: bool) -> bool {
     let (names, types) = (&cx.names, &cx.types);
     let decl = types.find_decl(names.intern("GenericIOBuffer"));
@@ -132,7 +132,7 @@ fn has_fields(cx: &Context, bytes: Type, since_memory: bool) -> bool {
         && has("reinit", Type::BOOL) == since_memory
 }
 
-/// The functions of the texts by name, each with the parts that have methods of it.
+/// The functions of the texts by name, each with the parts that define methods of it.
 static FUNCTIONS: LazyLock<BTreeMap<&'static str, BTreeSet<usize>>> = LazyLock::new(|| {
     let mut functions: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for (number, part) in PARTS.iter().enumerate() {
@@ -170,22 +170,22 @@ fn parts_of(cx: &Context, function: Type) -> Option<&'static BTreeSet<usize>> {
     FUNCTIONS.get(cx.names.text(function.name)).filter(|_| is_base)
 }
 
-/// Adds the methods of the prelude that a module asks for, behind its own functions. The result is those that mean something in every program; the others need types that
+/// Appends the prelude methods that a module needs to its own functions. Returns the methods that are valid in every program; the others require types that
 /// this one declares.
 pub(crate) fn complete(module: &mut Module) -> BTreeSet<FuncId> {
     let wanted = wanted(module, 0);
     Prelude::default().add(module, wanted, &mut BTreeSet::new())
 }
 
-/// The prelude as modules of one context: a text is read when something of it is needed.
+/// The prelude as modules of one context: a text is read when a part of it is needed.
 #[derive(Default)]
 pub(crate) struct Prelude {
     read: [Option<Module>; PARTS.len()],
 }
 
 impl Prelude {
-    /// Adds the methods of the wanted functions to a module, and those of the functions that these methods use. `known` holds the functions whose methods are
-    /// elsewhere already, with the part that they come from; those that are added join them. The result is as that of [`complete`].
+    /// Adds the methods of the wanted functions to a module, and the methods of the functions that they use. `known` holds the functions whose methods exist
+    /// elsewhere already, with the part that they come from; added functions are inserted into it. Returns the same as [`complete`].
     pub(crate) fn add(
         &mut self,
         module: &mut Module,
@@ -212,7 +212,7 @@ impl Prelude {
         common
     }
 
-    /// Adds the methods of a function that a part has; none if the part means nothing in the context.
+    /// Adds a part's methods of a function; none if the context lacks the types that the part requires.
     fn add_from(&mut self, part: usize, function: Type, module: &mut Module) -> Option<Vec<FuncId>> {
         let part_of = &PARTS[part];
         if !part_of.fits(&module.cx) {
@@ -226,7 +226,7 @@ impl Prelude {
         for (_, func) in read.funcs() {
             if func.sig.params.first().is_some_and(|object| object.ty == function) {
                 let mut func = func.clone();
-                // There is no line of the program to show for it.
+                // The program has no line for it.
                 let insts: Vec<_> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
                 insts.into_iter().for_each(|inst| func.set_place(inst, Place::default()));
                 // A method of the program with this signature stays.
@@ -237,7 +237,7 @@ impl Prelude {
     }
 }
 
-/// The functions of the prelude that a module's functions from a number on use and whose methods in the module may be incomplete: functions
+/// The functions of the prelude that a module's functions, starting at `from`, use and whose methods in the module may be incomplete: functions
 /// without methods, functions that a dynamic call may reach, and functions that are called with types for which there is no method.
 pub(crate) fn wanted(module: &Module, from: usize) -> BTreeSet<Type> {
     let mut wanted = BTreeSet::new();
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use brolga_ir::verify::verify_module;
 
-    /// C functions that the prelude calls beside those of Julia's run time.
+    /// C functions that the prelude calls, besides functions of Julia's run time.
     const C_LIBRARY: [&str; 20] = [
         "atan",
         "cbrt",
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_text_is_right_and_calls_nothing_that_it_has_not() {
-        // Fields that are not Julia's, and the fields until 1.10.
+        // Fields that differ from Julia's, and the fields until 1.10.
         let few = "mutable struct GenericIOBuffer{T}\n    data::T\n    size::Int64\nend\n";
         let old = "mutable struct GenericIOBuffer{T}\n    data::T\n    writable::Bool\n    append::Bool\n    size::Int64\n    \
                    maxsize::Int64\n    ptr::Int64\nend\n";
@@ -313,7 +313,7 @@ mod tests {
             if !part.fits(&cx) {
                 continue;
             }
-            // A part may call those that are there whenever it is.
+            // A part may call functions that exist whenever the part does.
             let is_there =
                 |other: &&Part| other.needs.iter().all(|name| part.needs.contains(name)) && other.fits(&cx);
             let texts: String = PARTS.iter().filter(is_there).map(Part::text).collect();
@@ -351,7 +351,7 @@ mod tests {
         assert!(add(&format!("{own}{known}")).is_empty());
         let same = "function Base.isempty(x::String)::Bool\n1 ─      return false\nend\n";
         assert_eq!(add(&format!("{same}{call}")).len(), 2);
-        // A method of the prelude brings its callees.
+        // A method of the prelude requires its callees.
         let root = "function f(x::Int64)::Any\n1 ─ %1 = Base.sqrt(x)::Any\n└──      return %1\nend\n";
         assert_eq!(add(root), ["Base.sqrt(Float64)", "Base.sqrt(Float32)", "Base.sqrt(Int64)"]);
         assert!(add("function f()::Nothing\n1 ─      return nothing\nend\n").is_empty());

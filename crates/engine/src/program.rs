@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ── UTF-8 ──► SourceFile ── read ──► Unit ── prelude ── verify ──► Program
-//!            └─────────────┴───────────────────────────────┴─► Error::Broken, with places
+//!            └─────────────┴───────────────────────────────┴─► Error::Broken, with positions
 //! ```
 //!
 //! Invariant: the module of a [`Program`] verifies. Passes, lowering and both engines rely on it.
@@ -21,29 +21,29 @@ use brolga_opt::lower::is_julia_function;
 use crate::error::{Broken, Error};
 use crate::{prelude, varargs};
 
-/// A verified module with the text it came from and the tests in it.
+/// A verified module with its source text and the tests in it.
 #[derive(Clone, Debug)]
 pub struct Program {
     source: SourceFile,
     unit: text::Unit,
-    /// How many functions at the front of the module do not come from the prelude.
+    /// The number of functions, first in the module, that do not come from the prelude.
     written: usize,
-    /// The methods of the prelude that the library of a session has as well. The others that the prelude has added mean something only with types of the program.
+    /// The prelude methods that a session's library has as well. Other methods added by the prelude depend on types of the program.
     common: BTreeSet<FuncId>,
-    /// Whether its functions have prices.
+    /// Whether its functions are priced.
     is_priced: bool,
-    /// Whether one of them takes fuel as it is written.
+    /// Whether one of them takes fuel as written.
     spends: bool,
 }
 
 impl Program {
-    /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` is how messages call it.
+    /// Reads a program in the text form (`.jlir`) or as a dump of Julia's typed IR. `name` identifies it in messages.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Program, Error> {
         Program::read_in(&Context::new(), name, bytes)
     }
 
-    /// As [`Program::read`], with the names and types of a context. Programs of one context share their types: a type that two of them declare is one
-    /// type, objects of the one are objects of the other, and an engine describes it once. They must declare it alike.
+    /// As [`Program::read`], with the names and types of a context. Programs in one context share their types: a type that two of them declare is one
+    /// type, objects of one are objects of the other, and an engine describes it once. Their declarations must be equal.
     pub fn read_in(cx: &Arc<Context>, name: &str, bytes: &[u8]) -> Result<Program, Error> {
         let (source, mut unit) = read_unit_in(name, bytes, cx, &text::Alone)?;
         let own = unit.module.func_count();
@@ -54,7 +54,7 @@ impl Program {
         Ok(Program { source, unit, written: own, common, is_priced: false, spends })
     }
 
-    /// Takes a module that was built and not read. The findings in its first broken function are shown in that function's
+    /// Takes a built module and verifies it. The findings in its first broken function are shown in that function's
     /// printed form.
     pub fn from_module(module: Module) -> Result<Program, Error> {
         check_built(&module, module.func_count(), Callees::Late)?;
@@ -86,7 +86,7 @@ impl Program {
         })
     }
 
-    /// The text; empty for a program that was built.
+    /// The text; empty for a built program.
     pub fn source(&self) -> &SourceFile {
         &self.source
     }
@@ -101,11 +101,11 @@ impl Program {
         &self.unit.module
     }
 
-    /// Checks that the program has no doors, ways out of what is checked ([`brolga_ir::doors`]). An engine or session refuses one that has, unless
+    /// Checks that the program has no doors, operations that escape the checks ([`brolga_ir::doors`]). An engine or session refuses a program with doors, unless
     /// its doors are open ([`Options::doors`](crate::Options::doors)).
     ///
     /// # Errors
-    /// It has some: [`Error::Broken`] with the place and the name of each.
+    /// The program has doors: [`Error::Broken`] with the position and name of each.
     pub fn check_doors(&self) -> Result<(), Error> {
         match self.source.text().is_empty() {
             true => no_doors_built(&self.unit.module, self.written()),
@@ -113,14 +113,13 @@ impl Program {
         }
     }
 
-    /// The program with prices ([`brolga_ir::fuel`]), as an engine with [`Options::fuel`](crate::Options::fuel) compiles it: for the interpreter.
+    /// The priced program ([`brolga_ir::fuel`]), as an engine with [`Options::fuel`](crate::Options::fuel) compiles it: for the interpreter.
     #[must_use]
     pub fn priced(self) -> Program {
         let module = self.priced_module();
         Program { unit: text::Unit { module, ..self.unit }, is_priced: true, ..self }
     }
 
-    /// The module with prices.
     pub(crate) fn priced_module(&self) -> Module {
         let mut module = self.module().clone();
         if !self.is_priced {
@@ -134,18 +133,18 @@ impl Program {
         self.is_priced || self.spends
     }
 
-    /// Whether its functions have prices.
+    /// Whether its functions are priced.
     pub(crate) fn is_priced(&self) -> bool {
         self.is_priced
     }
 
-    /// How many functions at the front of the module do not come from the prelude.
+    /// The number of functions, first in the module, that do not come from the prelude.
     pub(crate) fn written(&self) -> usize {
         self.written
     }
 
-    /// The module with the functions of the prelude after all others, the number of others, and the functions of which the prelude has added methods.
-    /// Methods that depend on types of the program stay among the others.
+    /// The module with the functions of the prelude after all others, the number of others, and the functions to which the prelude has added methods.
+    /// Methods that depend on types of the program count as others.
     pub(crate) fn into_parts(self) -> (Module, usize, BTreeSet<Type>) {
         // The first parameter of a method is its function's object.
         let object = |id: &FuncId| self.module()[*id].sig.params.first().map(|object| object.ty);
@@ -160,13 +159,13 @@ impl Program {
         let (behind, own): (Vec<FuncId>, Vec<FuncId>) =
             module.funcs().map(|(id, _)| id).partition(|id| self.common.contains(id));
         for &id in own.iter().chain(&behind) {
-            // The functions of a module are no duplicates.
+            // The functions of a module have distinct symbols.
             let _ = sorted.add_func(module[id].clone());
         }
         (sorted, own.len(), added)
     }
 
-    /// The names and types of the program, for [`Program::read_in`] and for modules that are built.
+    /// The names and types of the program, for [`Program::read_in`] and for built modules.
     pub fn context(&self) -> &Arc<Context> {
         &self.unit.module.cx
     }
@@ -176,8 +175,8 @@ impl Program {
         &self.unit.checks
     }
 
-    /// Checks that every method and C function that the program calls is there: without one, the call throws when it is reached.
-    /// `has_symbol` says which C functions there are beside those of Julia's run time.
+    /// Checks that every method and C function that the program calls exists: a call of a missing one throws when it is reached.
+    /// `has_symbol` tells which C functions exist besides functions of Julia's run time.
     pub fn check_complete(&self, has_symbol: impl Fn(&str) -> bool) -> Result<(), Error> {
         let module = self.module();
         let mut findings = Diagnostics::default();
@@ -201,12 +200,12 @@ impl Program {
     }
 }
 
-/// Reads a source without verifying what it says.
+/// Reads a source without verifying it.
 pub fn read_unit(name: &str, bytes: &[u8]) -> Result<(SourceFile, text::Unit), Error> {
     read_unit_in(name, bytes, &Context::new(), &text::Alone)
 }
 
-/// As [`read_unit`], with the names and types of a context, among other programs.
+/// As [`read_unit`], with the names and types of a context, and with other programs visible.
 pub(crate) fn read_unit_in(
     name: &str,
     bytes: &[u8],
@@ -228,17 +227,17 @@ pub(crate) fn read_unit_in(
     Ok((source, unit))
 }
 
-/// When a method that is called and is not there is refused.
+/// When a call of a missing method is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Callees {
-    /// Where the call is reached: dumps lack the methods that are hardly ever called.
+    /// When the call is reached: dumps lack rarely called methods.
     Late,
-    /// At once: a session links what it has.
+    /// At once: a session links only existing methods.
     #[default]
     AtOnce,
 }
 
-/// The verifier's findings in a module, but for functions that were imported behind the first `own`.
+/// The verifier's findings in a module, except in functions that were imported after the first `own`.
 fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     let mut found = verify_module(module).err().unwrap_or_default();
     if callees == Callees::AtOnce {
@@ -253,7 +252,7 @@ fn found_in(module: &Module, own: usize, callees: Callees) -> ModuleViolations {
     found
 }
 
-/// The calls in the first `own` functions of a module whose methods are missing, in words.
+/// The calls in the first `own` functions of a module whose methods are missing, as text.
 pub(crate) fn missing_methods(module: &Module, own: usize) -> Vec<String> {
     let mut missing = Vec::new();
     for (id, violations) in missing_callees(module, |_| true) {
@@ -267,7 +266,7 @@ pub(crate) fn missing_methods(module: &Module, own: usize) -> Vec<String> {
     missing
 }
 
-/// Verifies the first `own` functions of a module that was read, and its globals. Findings have places in the text.
+/// Verifies the first `own` functions of a module that was read, and its globals. Findings have positions in the text.
 pub(crate) fn check_read(
     source: &SourceFile,
     module: &Module,
@@ -288,7 +287,7 @@ pub(crate) fn check_read(
     Ok(())
 }
 
-/// Verifies the first `own` functions of a module that was built, and its globals. The findings in the first broken
+/// Verifies the first `own` functions of a built module, and its globals. The findings in the first broken
 /// function are shown in its printed form.
 pub(crate) fn check_built(module: &Module, own: usize, callees: Callees) -> Result<(), Error> {
     let found = found_in(module, own, callees);
@@ -319,7 +318,7 @@ pub(crate) fn no_doors_read(source: &SourceFile, module: &Module, own: usize) ->
     }
 }
 
-/// Checks that the first `own` functions of a module that was built have no doors. The error shows the doors of the first function with any in its
+/// Checks that the first `own` functions of a built module have no doors. The error shows the doors of the first function with any in its
 /// printed form.
 pub(crate) fn no_doors_built(module: &Module, own: usize) -> Result<(), Error> {
     let found = doors::of(module, own);
@@ -335,7 +334,7 @@ fn global_finding(module: &Module, violation: &GlobalViolation) -> Diagnostic {
         severity: Severity::Error,
         code: "module-global",
         message: violation.message(&module.cx),
-        // Globals do not keep their places.
+        // Globals do not keep their positions.
         at: Span::default(),
         label: String::new(),
         related: Vec::new(),

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! module ──► high(id) ──► low(id) ──► placed(id)
-//!                                     linked(roots): all that they call
+//!                                     linked(roots): with all callees
 //! ```
 //!
-//! `pipeline.rs` has the steps, and the order of functions. Engines and the command use this file; tools inspect each step.
+//! `pipeline.rs` has the steps and the order of functions. Engines and the command use this file; tools inspect each step.
 //!
 //! Cost: a copy of the module, and the cost of the pipeline.
 
@@ -23,7 +23,7 @@ use brolga_runtime::heap::DEFAULT_ABI;
 use crate::error::Error;
 use crate::pipeline::{Pipeline, Run, Settings};
 
-/// The function of Julia's run time that looks for a method.
+/// The function of Julia's run time that looks up a method.
 const LOOKUP: &str = "jl_gf_invoke_lookup";
 
 /// One run of passes over functions of a module.
@@ -38,13 +38,13 @@ pub struct Stages<'o, 'c> {
 pub struct Linked {
     /// The functions.
     pub funcs: BTreeMap<FuncId, Func>,
-    /// How the roots of their boxed entries are found, which are compiled when calls go to them that are decided at run time.
+    /// The method of finding roots for their boxed entries, which are compiled at dynamic calls.
     pub(crate) roots: Roots,
 }
 
 impl<'o, 'c> Stages<'o, 'c> {
-    /// A run at this level over functions of `module`, which must be verified. `cx` holds the fuel, the clock and where
-    /// dumps go.
+    /// Creates a run at this level over functions of `module`, which must be verified. `cx` holds the fuel, the clock and the receiver of
+    /// dumps.
     pub fn new(module: &Module, level: OptLevel, options: &'o brolga_opt::Options, cx: Cx<'c>) -> Self {
         let options = Cow::Borrowed(options);
         let settings = Settings { level, options, roots: Roots::Linked, heap: DEFAULT_ABI, advice: None };
@@ -52,14 +52,14 @@ impl<'o, 'c> Stages<'o, 'c> {
         Stages { pipeline, cx, report: Report::default() }
     }
 
-    /// The same run for code whose roots are found in another way. Code for files links its frames.
+    /// The same run for code with another method of finding roots. Code for files links its frames.
     #[must_use]
     pub fn with_roots(self, roots: Roots) -> Self {
         let heap = self.pipeline.settings().heap;
         Stages { pipeline: self.pipeline.for_heap(roots, heap), ..self }
     }
 
-    /// The same run for code that runs on another heap than the default one ([`Heap::abi`](brolga_runtime::heap::Heap::abi)).
+    /// The same run for code on a heap other than the default ([`Heap::abi`](brolga_runtime::heap::Heap::abi)).
     #[must_use]
     pub fn on_heap(self, heap: &HeapAbi) -> Self {
         let roots = self.pipeline.settings().roots;
@@ -96,13 +96,13 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.step(|pipeline, run| pipeline.low(run, id))
     }
 
-    /// A function in the form that becomes machine code: low, with its roots placed for the heap.
+    /// A function ready for code generation: low, with its roots placed for the heap.
     pub fn placed(&mut self, id: FuncId) -> Result<Func, Error> {
         self.level_of(id)?;
         self.step(|pipeline, run| pipeline.placed(run, id))
     }
 
-    /// Does something that is no pass, and reports how long it took under this name, where there is a clock.
+    /// Runs a step other than a pass, and reports its time under this name, if there is a clock.
     pub fn timed<T>(&mut self, label: &'static str, work: impl FnOnce(&mut Self) -> T) -> T {
         let start = self.cx.now();
         self.cx.tell(Moment::Begin(label));
@@ -114,12 +114,12 @@ impl<'o, 'c> Stages<'o, 'c> {
         done
     }
 
-    /// Reports that something that is no pass took so long by the clock.
+    /// Reports the time that a step other than a pass took, by the clock.
     pub fn note_time(&mut self, label: &'static str, time: u64) {
         self.report.add(StepReport { runs: 1, time, ..StepReport::new(label, label) });
     }
 
-    /// An error if it is time to stop.
+    /// Returns an error if the time limit is exceeded.
     pub fn check_time(&self) -> Result<(), Error> {
         Ok(self.cx.check_time()?)
     }
@@ -129,8 +129,8 @@ impl<'o, 'c> Stages<'o, 'c> {
         self.cx.now()
     }
 
-    /// The placed form of the functions and of all that they call, directly or not. A dynamic call may
-    /// go to any method of the module, so all of them belong to it then.
+    /// The placed form of the functions and of all their callees, direct or not. A dynamic call may
+    /// reach any method of the module, so with one all methods are included.
     pub fn linked(&mut self, roots: impl IntoIterator<Item = FuncId>) -> Result<Linked, Error> {
         let module = self.pipeline.module();
         let cx = module.cx.clone();
@@ -169,7 +169,7 @@ impl<'o, 'c> Stages<'o, 'c> {
         &self.report
     }
 
-    /// The level of a function, which may be none of the module's.
+    /// The level of a function; an error if the id is not the module's.
     fn level_of(&self, id: FuncId) -> Result<Level, Error> {
         let module = self.pipeline.module();
         let count = module.func_count();
@@ -181,7 +181,7 @@ impl<'o, 'c> Stages<'o, 'c> {
     }
 }
 
-/// Whether a low function makes calls that are decided at run time, or looks methods up.
+/// Whether a low function has dynamic calls or looks up methods.
 pub(crate) fn dispatches(cx: &Context, low: &Func) -> bool {
     let mut ops = low.blocks().flat_map(|block| low.block_insts(block)).map(|inst| low.op(inst));
     let looks_up = || {

@@ -1,6 +1,6 @@
 //! Locks of a session: a panic of one holder does not affect the others.
 //!
-//! The state behind a session's locks is valid after each step of a change, so a poisoned lock stays in use.
+//! The state under a session's locks is valid after each step of a change, so a poisoned lock stays in use.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The part of a program that some functions may reach, for images that hold nothing else.
+//! The part of a program that some functions may reach, for images that contain only this part.
 //!
 //! ```text
 //!   entries ──► functions that they call ─┐
@@ -6,13 +6,13 @@
 //!                    └──────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! **Which methods a dynamic call may go to.** A callee is an object, and an object is of a type that a reached function names: as a constant, as the type of
-//! a value, in `new`, or inside of such a type, as a parameter, an element or a field; or that a global variable names. So the methods of those types are
-//! kept, and the methods of types as callees, which are constructors, of all types that are named. The callee of a call that is decided at compile time
-//! is no object, so `f(1)` does not keep the other methods of `f`.
+//! **Targets of dynamic calls.** A callee is an object, and its type is named by a reached function: as a constant, as the type of
+//! a value, in `new`, or inside such a type, as a parameter, element or field; or by a global variable. So the methods of those types are
+//! kept, and the methods of named types as callees, which are constructors. The callee of a call that is resolved at compile time
+//! is not an object, so `f(1)` does not keep the other methods of `f`.
 //!
-//! **Kept**: global variables, all of them, because their names may be made at run time. **Not kept**: functions that a program finds by their names alone, which the
-//! language has no means for.
+//! **Kept**: all global variables, because their names may be computed at run time. **Not kept**: functions found only by name at run time, for which the
+//! language has no operation.
 //!
 //! Cost: one walk over the reached functions, and one over the methods for each new type of a callee.
 
@@ -30,7 +30,7 @@ use crate::error::Error;
 /// The functions with these names, each a symbol or a bare name, which stands for all of its methods.
 ///
 /// # Errors
-/// There is no function of a name.
+/// There is no function with one of the names.
 pub(crate) fn named(module: &Module, names: &[String]) -> Result<Vec<FuncId>, Error> {
     let mut ids = Vec::new();
     for name in names {
@@ -60,7 +60,7 @@ pub(crate) fn trimmed(module: &Module, entries: &[FuncId]) -> (Module, Vec<FuncI
     let mut kept = module.without_functions();
     let mut numbers: BTreeMap<FuncId, FuncId> = BTreeMap::new();
     for (id, func) in module.funcs().filter(|(id, _)| reach.functions.contains(id)) {
-        // The functions of a module are no duplicates.
+        // The functions of a module have distinct symbols.
         numbers.extend(kept.add_func(func.clone()).map(|number| (id, number)));
     }
     (kept, entries.iter().filter_map(|id| numbers.get(id).copied()).collect())
@@ -87,7 +87,7 @@ impl<'a> Reach<'a> {
             self.name_literal(&global.init);
         }
         entries.iter().for_each(|&id| self.reach(id));
-        // Methods of callees of many types, such as all `Poly{T}`, are found by none of these.
+        // Methods of callees of many types, such as all `Poly{T}`, are not found by any single type.
         let types = &self.module.cx.types;
         for (id, func) in self.module.funcs().filter(|(_, func)| func.level == Level::High) {
             let callee = func.sig.params.first().map(|param| param.ty);
@@ -118,7 +118,7 @@ impl<'a> Reach<'a> {
                     args.iter().for_each(|&ty| self.name_type(ty));
                     self.name_type(*result);
                     if self.module.find_method(*function, args).is_none() {
-                        // Which method it goes to is decided at run time.
+                        // Its target is resolved at run time.
                         self.name_type(*function);
                     }
                 }
@@ -129,7 +129,7 @@ impl<'a> Reach<'a> {
                 }
             }
         }
-        // The first parameter is the function object itself, which is there where it is used.
+        // The first parameter is the function object itself, which is named where it is used.
         func.sig.params.iter().skip(1).for_each(|param| self.name_type(param.ty));
         func.sig.results.iter().for_each(|&ty| self.name_type(ty));
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
@@ -161,7 +161,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Objects of a type may be there, and of those that it is made of: the methods of callees of these types are reached.
+    /// Records that objects of a type, and of its component types, may exist: methods of callees of these types are reached.
     fn name_type(&mut self, ty: Type) {
         let module = self.module;
         let mut work = vec![ty];

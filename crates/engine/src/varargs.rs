@@ -1,4 +1,4 @@
-//! Instances of methods that collect their arguments, for the types that calls give.
+//! Instances of methods that collect their arguments, for the argument types of calls.
 //!
 //! ```text
 //! function Base.string(a::Vararg{String})                     function Base.string(a1::String, a2::String)
@@ -7,14 +7,14 @@
 //! %3 = invoke Base.string(%1::String, %2::String)             %3 = invoke Base.string(%1::String, %2::String)
 //! ```
 //!
-//! Julia infers such a method once for each list of types and prints the calls of that instance, beside the signature of the method. The
-//! method alone has no types for its tuple: each `getfield` of it is a call of the builtin, and the tuple is an object. The instance is a method
+//! Julia infers such a method once for each list of types and prints the calls of that instance, along with the signature of the method. The
+//! method itself has no types for its tuple: each `getfield` of it is a call of the builtin, and the tuple is an object. The instance is a method
 //! of exactly those types, so an `invoke` and a dynamic call find it instead of the method.
 //!
-//! Invariant: dispatch keeps its meaning. An instance is only made where [`Module::find_method`] gives the method for exactly
+//! Invariant: dispatch keeps its meaning. An instance is made only where [`Module::find_method`] returns the method for exactly these
 //! concrete types, so the method is already the most specific one for them.
 //!
-//! Cost: a walk over the calls; at most [`MAX_INSTANCES`] copies of a method, none of more than [`MAX_INSTS`] instructions. Not done: methods
+//! Cost: a walk over the calls; at most [`MAX_INSTANCES`] copies of a method, each of at most [`MAX_INSTS`] instructions. Not done: methods
 //! with static parameters; programs of a session, whose methods may be replaced.
 
 use std::collections::BTreeMap;
@@ -23,15 +23,15 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::verify::verify_func_in;
 use brolga_ir::{Func, FuncId, Inst, Level, Module, Op, Param, Type};
 
-/// Instances of one method: Julia stops to make some after a few, too.
+/// The maximum number of instances of one method: Julia also stops specialising after a few.
 const MAX_INSTANCES: usize = 8;
 
-/// A longer body gains little from knowing a tuple, and copies cost compile time.
+/// The maximum size of a copied body: a longer one gains little from the types of a tuple, and copies cost compile time.
 const MAX_INSTS: usize = 1000;
 
 /// Adds instances of the methods of a module for the calls in it.
 pub(crate) fn instantiate(module: &mut Module) {
-    // By method, in the order of the calls.
+    // Argument types by method, in the order of the calls.
     let mut wanted: BTreeMap<FuncId, Vec<Vec<Type>>> = BTreeMap::new();
     for (_, func) in module.funcs() {
         for inst in func.blocks().flat_map(|block| func.block_insts(block)) {
@@ -53,7 +53,7 @@ pub(crate) fn instantiate(module: &mut Module) {
     }
 }
 
-/// The collecting method that a call goes to, and the types of its arguments, which are concrete.
+/// The collecting method that a call resolves to, and its concrete argument types.
 fn collecting_call(module: &Module, func: &Func, inst: Inst) -> Option<(FuncId, Vec<Type>)> {
     let Op::Invoke(callee) = func.op(inst) else { return None };
     let CalleeData::Method { function, args, .. } = func.callee(callee) else { return None };
@@ -76,12 +76,12 @@ fn collecting_call(module: &Module, func: &Func, inst: Inst) -> Option<(FuncId, 
 /// The method for exactly these types.
 fn instance(module: &Module, method: &Func, given: &[Type]) -> Option<Func> {
     let mut func = method.clone();
-    // The function itself is the first parameter, and the last one collects.
+    // The function object is the first parameter, and the last one collects.
     let rest = given.get(func.sig.params.len().checked_sub(2)?..)?;
     let tuple = module.cx.types.tuple_of_values(rest).ok()?;
     let params: Vec<Param> = rest.iter().map(|&ty| Param { name: None, ty }).collect();
     let made = func.spread_rest(&params, tuple);
-    // A row may claim of an element of the tuple what it is not here: that call throws when it gets there, as before.
+    // A row may assume another type of a tuple element than the instance has: that call throws when it is reached, as before.
     (made && verify_func_in(module, &func).is_ok()).then_some(func)
 }
 
@@ -110,7 +110,7 @@ mod tests {
         let two = "function f(x::Int64, s::String)::Any\n1 ─ %1 = invoke Main.first(x::Int64, s::String)::Any\n\
                    │   %2 = invoke Main.first(s::String)::Any\n└──      return %1\nend\n";
         assert_eq!(instances(&format!("{FIRST}{two}")), ["first(Int64, String)", "first(String)"]);
-        // Its types are known at run time only.
+        // Its types are available only at run time.
         let open =
             "function f(x::Any)::Any\n1 ─ %1 = invoke Main.first(x::Any)::Any\n└──      return %1\nend\n";
         assert!(instances(&format!("{FIRST}{open}")).is_empty());

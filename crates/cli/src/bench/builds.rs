@@ -26,7 +26,7 @@ struct Build {
     heap: Option<Heap>,
 }
 
-/// Measures this build and those of the arguments.
+/// Measures this build and the builds in the arguments.
 pub(super) fn rows(args: &Args) -> Result<Vec<Row>, Stop> {
     if args.file == input::STDIN {
         return Err(Stop::Usage("builds are compared on a file, which each of them reads".to_owned()));
@@ -99,7 +99,7 @@ fn measure(args: &Args, command: &Path, samples: u32, build: &mut Build) -> Resu
     Ok(())
 }
 
-/// The number behind a name in JSON.
+/// The number after a name in JSON.
 fn number(text: &str, name: &str) -> Option<f64> {
     let rest = text.split_once(&format!("\"{name}\":"))?.1;
     rest.split([',', '}']).next()?.trim().parse().ok()

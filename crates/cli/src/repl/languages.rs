@@ -1,4 +1,4 @@
-//! The languages of `embedding/` at the prompt. Their folders here are links to those of the examples.
+//! The languages of `embedding/` at the prompt. Their folders here are links to the examples' folders.
 
 mod kaleidoscope;
 mod scheme;

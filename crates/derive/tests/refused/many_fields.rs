@@ -1,4 +1,4 @@
-//! More fields than pass as one tuple.
+//! More fields than the largest tuple that can be passed.
 
 use brolga_derive::Brolga;
 

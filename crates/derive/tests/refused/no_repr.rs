@@ -1,4 +1,4 @@
-//! Without `#[repr(C)]` fields lie as Rust likes.
+//! Without `#[repr(C)]` Rust chooses the order of the fields.
 
 use brolga_derive::Brolga;
 

@@ -1,4 +1,4 @@
-//! A packed struct is laid out as no struct of a program is.
+//! No struct of a program has a packed layout.
 
 use brolga_derive::Brolga;
 

@@ -1,4 +1,4 @@
-//! A struct with parameters stands for no single struct of programs.
+//! A struct with parameters does not map to a single struct of programs.
 
 use brolga_derive::Brolga;
 

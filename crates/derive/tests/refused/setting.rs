@@ -1,4 +1,4 @@
-//! A setting that there is not.
+//! An unknown setting.
 
 use brolga_derive::Brolga;
 

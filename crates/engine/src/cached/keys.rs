@@ -1,4 +1,4 @@
-//! Hashes of the inputs of a function's code beside the settings, one for each function of a module.
+//! Hashes of the inputs of a function's code except the settings, one for each function of a module.
 //!
 //! ```text
 //!   own form ────────────────────┐
@@ -8,13 +8,13 @@
 //!
 //! | seen by the optimiser | in the number |
 //! |---|---|
-//! | the function | its binary form, with all types that it names and their declarations; sites of a profile where they are in the code |
+//! | the function | its binary form, with all types that it names and their declarations; profile sites where they are in the code |
 //! | callees that are inlined, their effects and results | the numbers of *all* methods of the function objects that it mentions, in order of definition: the target of a call may change among them |
 //! | a dynamic call | the forms of all functions of the module |
-//! | global variables: types, first values, whether they are assigned | of all, for every function |
+//! | global variables: types, first values, whether they are assigned | all variables, for every function |
 //!
-//! So the number covers at least everything that was inlined: a change of an unused input costs a compilation, and no change is missed. The rule is that of
-//! `session/invalidation.rs`, by which a redefinition finds the functions to recompile.
+//! So the number covers at least everything that was inlined: a change of an unused input costs a compilation, but no change is missed. The rule is the same as in
+//! `session/invalidation.rs`, where a redefinition finds the functions to recompile.
 //!
 //! Cost: each function is copied, written in binary form and hashed once.
 
@@ -27,7 +27,7 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
 use brolga_opt::callgraph::components;
 
-/// A function object with more methods counts as a call of anything, so that the graph stays small.
+/// A function object with more methods counts as a call of any function, to keep the graph small.
 const MOST_METHODS: usize = 64;
 
 /// The numbers of a module's functions.
@@ -39,17 +39,17 @@ pub(crate) struct Keys {
     program: Fingerprint,
 }
 
-/// A function, and what its calls may lead to.
+/// A function, and the possible targets of its calls.
 struct Node {
     own: Fingerprint,
-    /// In the order of the function objects that it names, and of their methods.
+    /// The callees, in the order of the function objects that it names, and of their methods.
     callees: Vec<FuncId>,
     calls_anything: bool,
 }
 
 impl Keys {
-    /// The numbers of all functions of a verified module, in the forms in which they were defined. `note` is what else the code of a function and of those that see it depends on;
-    /// `has_sites` says whether its code names sites of a profile.
+    /// The numbers of all functions of a verified module, in their defined forms. `note` is a further input of the code of a function and of functions that see it;
+    /// `has_sites` tells whether its code refers to profile sites.
     pub(crate) fn new(module: &Module, note: impl Fn(FuncId) -> u64, has_sites: bool) -> Keys {
         let node = |(id, func): (FuncId, &Func)| {
             let (callees, calls_anything) = reached(module, func);
@@ -71,7 +71,7 @@ impl Keys {
                     facts.facts(&all);
                 }
                 for callee in &node.callees {
-                    // One of the same component is known by its own form, which is part of it.
+                    // A callee in the same component is identified by its own form, which is part of the component's hash.
                     match of_component.get(callee) {
                         Some(known) => facts.facts(known),
                         None => facts.word(component.iter().position(|id| id == callee).unwrap_or(0) as u64),
@@ -94,7 +94,7 @@ impl Keys {
         Keys { by_func: nodes.iter().map(number).collect(), nodes, of_component, all, program }
     }
 
-    /// The single things that the number of a function is made of, with the symbols of `module`.
+    /// The single inputs that make up the number of a function, with the symbols of `module`.
     pub(crate) fn edges(&self, module: &Module, id: FuncId) -> Vec<Edge> {
         let edge = |seen, name, hash: &Fingerprint| Edge { seen, name, hash: *hash.as_bytes() };
         let Some(node) = self.nodes.get(&id) else { return Vec::new() };
@@ -107,7 +107,7 @@ impl Keys {
         }
         let own = self.of_component.get(&id);
         for callee in node.callees.iter().filter(|&&callee| callee != id) {
-            // The hashes of its own callers say as much of themselves.
+            // The hashes of its own callers include themselves.
             let of_own_cycle = self.nodes.get(callee).map(|node| &node.own);
             let hash = self.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_own_cycle);
             edges.extend(hash.map(|hash| edge(Seen::Callee, module[*callee].symbol(&module.cx), hash)));
@@ -115,13 +115,13 @@ impl Keys {
         edges
     }
 
-    /// The number of a function; none if it is not of this module.
+    /// The number of a function; `None` if it is not in this module.
     pub(crate) fn get(&self, id: FuncId) -> Option<&Fingerprint> {
         self.by_func.get(&id)
     }
 }
 
-/// The global variables, and what all functions have to know of each other.
+/// The hash of the global variables and of the facts shared by all functions.
 fn program(module: &Module) -> Fingerprint {
     let mut digest = Digest::new("program");
     digest.bytes(&binary::write(&module.without_functions()));
@@ -137,7 +137,7 @@ fn program(module: &Module) -> Fingerprint {
     digest.finish()
 }
 
-/// The function alone.
+/// The hash of the function without its callees.
 fn own(module: &Module, func: &Func, note: u64, has_sites: bool) -> Fingerprint {
     let mut digest = Digest::new("own");
     digest.word(note);
@@ -161,7 +161,7 @@ fn own(module: &Module, func: &Func, note: u64, has_sites: bool) -> Fingerprint 
 /// The binary form of one function, with the declarations of its types.
 pub(crate) fn alone(module: &Module, func: &Func) -> Vec<u8> {
     let mut only = Module::new(module.cx.clone());
-    // The only function of a module is no duplicate, and a module has given it its object.
+    // The only function of a module cannot be a duplicate, and it has its object from a module.
     let _ = only.add_func(func.clone());
     binary::write(&only)
 }
@@ -174,7 +174,7 @@ fn reached(module: &Module, func: &Func) -> (Vec<FuncId>, bool) {
             objects.push(*function);
         }
     }
-    // Its own object, which is its first argument, it can only call as one of its callees, or by what may call anything.
+    // Its own object, which is its first argument, can be called only as one of its callees, or by an operation that may call anything.
     let own = func.sig.params.first().map(|object| object.ty);
     let values = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
     objects.extend(values.filter(|&ty| Some(ty) != own));
@@ -259,7 +259,7 @@ end
 
     #[test]
     fn a_change_reaches_those_who_may_see_it_and_no_others() {
-        // Another method of the same function may come to be the one that is called.
+        // Another method of the same function may become the target.
         let leaf = ["leaf(Float64)", "leaf(Int64)", "middle(Int64)", "open(Any)"];
         assert_eq!(changed("add_int(n, 1)", "add_int(n, 2)"), [leaf[1], leaf[2], leaf[3]]);
         assert_eq!(changed("add_float(x, 1.0)", "add_float(x, 2.0)"), [leaf[0], leaf[2], leaf[3]]);

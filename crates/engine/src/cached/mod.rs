@@ -2,34 +2,34 @@
 //!
 //! ```text
 //!   functions as read ── keys.rs ──┐
-//!   compiler, target, heap ────────┼─► Fingerprint ──► Cache::find ──► brolga_aot::unit ──► Compiled ──► linked as if compiled here
-//!   level, options, kind of unit ──┘                        └─ nothing: compile, Cache::keep
+//!   compiler, target, heap ────────┼─► Fingerprint ──► Cache::find ──► brolga_aot::unit ──► Compiled ──► linked like fresh code
+//!   level, options, kind of unit ──┘                        └─ miss: compile, Cache::keep
 //! ```
 //!
-//! | kept | by |
+//! | cached | by |
 //! |---|---|
 //! | functions of an engine's program, one by one | `program.rs` |
-//! | units of a session: a function, or eager functions that call each other in a cycle; in each tier | `units.rs` |
-//! | functions in which loops of the first tier continue | `units.rs` |
+//! | units of a session: a function, or a cycle of eager functions; in each tier | `units.rs` |
+//! | continuations of first-tier loops | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
 //! | everything that a call of a program reaches, by the text of the program | `run.rs` |
 //!
-//! Units of packages are looked up by the same keys, before those of a cache (`packages.rs`).
+//! Units of packages are looked up by the same keys, before the cache (`packages.rs`).
 //!
-//! An entry is a single function wherever functions are compiled separately, so a changed function only costs the compilation of those that have seen it.
+//! An entry is a single function wherever functions are compiled separately, so a changed function costs only the compilation of the functions that depend on it.
 //!
-//! **The key** of an entry has all inputs of its bytes, so an entry is never out of date, and needs no validation: the forms of the functions and
-//! everything that their optimisation may have seen (`keys.rs`), level and options of passes, the processor's features, the ABI id, and the compiler
+//! **The key** of an entry covers all inputs of its bytes, so an entry is never stale and needs no validation: the forms of the functions and
+//! everything that their optimisation may have used (`keys.rs`), level and options of passes, the processor's features, the ABI id, and the compiler
 //! itself: the versions of this crate and of Cranelift, and in a working tree the sources.
 //!
-//! **Profiles are not in the key.** They advise the second tier, and code is correct with any profile; so a process finds the code that another one has
-//! made with another profile.
+//! **Profiles are not in the key.** They guide the second tier, and code is correct with any profile, so a process finds code that another one
+//! compiled with another profile.
 //!
-//! **Trust.** Cached code is run. The cache returns only entries that were written with its key ([`brolga_cache::CacheKey`]).
+//! **Trust.** Cached code is run. The cache returns only entries written with its key ([`brolga_cache::CacheKey`]).
 //!
-//! **Failures.** An entry of another form than its name promises is refused and compiled again. A failure of the cache never fails a compilation.
+//! **Failures.** A malformed entry is refused and compiled again. A failure of the cache never fails a compilation.
 //!
-//! Cost: the keys of a program, once: each function is written in binary form and hashed. Then a look-up for each unit.
+//! Cost: computing the keys of a program once, by writing each function in binary form and hashing it; then a look-up for each unit.
 
 mod keys;
 mod packages;
@@ -70,7 +70,7 @@ pub(crate) struct CodeCache {
 }
 
 impl CodeCache {
-    /// The cache, if there is one, for code that is compiled with these settings, which has prices or not.
+    /// The cache, if there is one, for code that is compiled with these settings, priced or not.
     pub(crate) fn new(
         cache: Option<Arc<Cache>>,
         packages: Packages,
@@ -106,29 +106,28 @@ impl CodeCache {
         CodeCache { cache, packages: Arc::new(packages), settings, facts: facts.finish() }
     }
 
-    /// Whether code with the types of a context is looked for, or kept, anywhere. Kept code names types by their names and what they are, which may be so of several.
+    /// Whether code with the types of a context can be looked up or stored. Stored code identifies types by name and declaration, which may be ambiguous.
     pub(crate) fn is_used(&self, cx: &Context) -> bool {
         (self.cache.is_some() || self.packages.are_used()) && cx.types.have_unique_names()
     }
 
-    /// The packages.
     pub(crate) fn packages(&self) -> &Packages {
         &self.packages
     }
 
-    /// Name and text of all that every unit depends on.
+    /// The name and text of all settings that every unit depends on.
     pub(crate) fn settings(&self) -> &[(String, String)] {
         &self.settings
     }
 
-    /// The facts of one kind of unit, to which its own are added.
+    /// The common facts of one kind of unit, to which its own facts are added.
     pub(crate) fn facts(&self, kind: &str) -> Digest {
         let mut facts = Digest::new(kind);
         facts.facts(&self.facts);
         facts
     }
 
-    /// The unit that depends on these facts, with the names and types of `cx`. `types` says which of its functions can be looked up; a unit of which it says nothing is refused.
+    /// The unit that depends on these facts, with the names and types of `cx`. `types` returns the types of its functions for look-ups; a unit for which it returns `None` is refused.
     pub(crate) fn find(
         &self,
         facts: &Fingerprint,
@@ -138,10 +137,10 @@ impl CodeCache {
         self.found(facts, |payload| Kept::read(payload, cx, types))
     }
 
-    /// The result of `made` for the bytes that were kept under these facts. Bytes for which it has no result are refused.
+    /// The result of `made` for the bytes stored under these facts. Bytes for which it returns `None` are refused.
     pub(crate) fn found<T>(&self, facts: &Fingerprint, made: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let key = facts.as_bytes();
-        // A package is whole, so a unit of another form than its key promises was made so, and the cache has no better one.
+        // A package is intact, so a malformed unit was built malformed, and the cache has no better one.
         if let Some(package) = self.packages.find(key) {
             return made(package.unit(key)?);
         }
@@ -154,7 +153,7 @@ impl CodeCache {
         made
     }
 
-    /// Keeps a unit, with types of `cx` and words that are wanted again when it is found.
+    /// Stores a unit, with types of `cx` and words that are returned when it is found.
     pub(crate) fn keep(
         &self,
         facts: &Fingerprint,
@@ -168,7 +167,7 @@ impl CodeCache {
         }
     }
 
-    /// Keeps bytes under these facts.
+    /// Stores bytes under these facts.
     pub(crate) fn keep_bytes(&self, facts: &Fingerprint, bytes: &[u8], cost: Duration) {
         self.packages.collect(facts.as_bytes(), bytes);
         if let Some(cache) = &self.cache {
@@ -177,7 +176,7 @@ impl CodeCache {
     }
 }
 
-/// A unit that was found.
+/// A unit found in a cache or package.
 pub(crate) struct Kept {
     pub(crate) compiled: Compiled,
     pub(crate) types: Vec<Type>,
@@ -185,7 +184,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The unit in these bytes, as [`CodeCache::find`] gives it.
+    /// Decodes the unit in these bytes, for [`CodeCache::find`].
     fn read(
         payload: &[u8],
         cx: &Arc<Context>,

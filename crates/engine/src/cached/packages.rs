@@ -1,15 +1,15 @@
-//! Units of packages: looked up before those of a cache, and collected when a package is made.
+//! Units of packages: looked up before the cache, and collected when a package is built.
 //!
 //! ```text
-//!   key of a unit ──► opened packages, youngest first ──► the cache ──► compiled here
-//!                                                                        ├─ a package is being made: kept in it, with its edges
-//!                                                                        └─ a package has a unit for this function under another key: the report says why
+//!   key of a unit ──► opened packages, newest first ────► the cache ──► compiled here
+//!                                                                        ├─ a package is being built: stored in it, with its edges
+//!                                                                        └─ a package has a unit for this function under another key: the reason is reported
 //! ```
 //!
-//! **Why a unit is not used.** Its key is the hash of all inputs of its code, so it shows *that* an input has changed and not which. A package also has, for
-//! each function and tier, the hashes of the single inputs ([`Edge`]); their difference from the present ones is the reason.
+//! **Why a unit is not used.** Its key is the hash of all inputs of its code, so it shows *that* an input has changed but not which one. A package also has, for
+//! each function and tier, the hashes of the single inputs ([`Edge`]); their difference from the current ones is the reason.
 //!
-//! **Locks**: each is held briefly, none inside another.
+//! **Locks**: each is held briefly, never nested.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use brolga_aot::package::{BuildId, Edge, Key, Note, Package, Seen};
 
 use crate::sync::lock;
 
-/// A function that was compiled although a package has code for it, because something has changed that the code depends on.
+/// A function that was compiled although a package has code for it, because a dependency of that code has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Recompiled {
@@ -29,7 +29,7 @@ pub struct Recompiled {
     pub tier: u32,
     /// The package.
     pub package: String,
-    /// The changes; at least one reason.
+    /// The changes; at least one.
     pub reasons: Vec<Reason>,
 }
 
@@ -37,19 +37,19 @@ pub struct Recompiled {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It is to be compiled or called in another way: eager or lazy, with counters or without.
+    /// It is compiled or called differently: eager or lazy, with or without counters.
     Kind,
-    /// Global variables of its program are others, have other first values, or are assigned by others.
+    /// Global variables of its program differ, have other first values, or are assigned by other functions.
     Globals,
-    /// The function itself is another.
+    /// The function itself differs.
     Own,
-    /// A function that it may call is another, or calls others.
+    /// A function that it may call differs, or calls other functions.
     Callee(String),
-    /// A function that it may call was not there.
+    /// A function that it may call did not exist.
     NewCallee(String),
-    /// A function that it may have called is not there.
+    /// A function that it may have called no longer exists.
     GoneCallee(String),
-    /// It makes calls that are decided at run time, and a function of its program is another.
+    /// It has dynamic calls, and a function of its program differs.
     Anything,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for Recompiled {
     }
 }
 
-/// The units and notes of a package that is being made.
+/// The units and notes of a package under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     pub(crate) units: BTreeMap<Key, Vec<u8>>,
@@ -90,33 +90,33 @@ pub(crate) struct Collected {
 #[derive(Debug, Default)]
 pub(crate) struct Packages {
     opened: Mutex<Vec<Arc<Package>>>,
-    /// The compiled units; none if no package is being made.
+    /// The compiled units; `None` if no package is being built.
     collected: Option<Mutex<Collected>>,
     recompiled: Mutex<BTreeMap<(String, u32), Recompiled>>,
 }
 
 impl Packages {
-    /// The packages of a session that makes one.
+    /// The packages of a session that builds one.
     pub(crate) fn collecting() -> Packages {
         Packages { collected: Some(Mutex::default()), ..Packages::default() }
     }
 
-    /// Whether keys of units are good for anything.
+    /// Whether keys of units are needed.
     pub(crate) fn are_used(&self) -> bool {
         self.collected.is_some() || !lock(&self.opened).is_empty()
     }
 
-    /// The build id of the youngest open package of a name.
+    /// The build id of the newest open package of a name.
     pub(crate) fn open(&self, name: &str) -> Option<BuildId> {
         lock(&self.opened).iter().rev().find(|package| package.name() == name).map(|package| package.id())
     }
 
-    /// Looks into a package from now on.
+    /// Starts looking for code in a package.
     pub(crate) fn add(&self, package: Arc<Package>) {
         lock(&self.opened).push(package);
     }
 
-    /// Does not look into a package any more.
+    /// Stops looking for code in a package.
     pub(crate) fn remove(&self, package: &Arc<Package>) {
         lock(&self.opened).retain(|other| !Arc::ptr_eq(other, package));
     }
@@ -127,14 +127,14 @@ impl Packages {
         opened.iter().rev().find(|package| package.unit(key).is_some()).cloned()
     }
 
-    /// Keeps a unit for the package that is being made.
+    /// Adds a unit to the package under construction.
     pub(crate) fn collect(&self, key: &Key, unit: &[u8]) {
         if let Some(collected) = &self.collected {
             lock(collected).units.insert(*key, unit.to_vec());
         }
     }
 
-    /// A function is compiled in this tier, against these.
+    /// Notes that a function is compiled in this tier, against these inputs.
     pub(crate) fn note(&self, function: &str, tier: u32, edges: impl FnOnce() -> Vec<Edge>) {
         if let Some(collected) = &self.collected {
             lock(collected).notes.insert((function.to_owned(), tier), edges());
@@ -158,13 +158,12 @@ impl Packages {
         lock(&self.recompiled).values().cloned().collect()
     }
 
-    /// The collected units.
     pub(crate) fn take_collected(&self) -> Collected {
         self.collected.as_ref().map(|collected| std::mem::take(&mut *lock(collected))).unwrap_or_default()
     }
 }
 
-/// The differences between what code was compiled against and what is there.
+/// The differences between the inputs that code was compiled against and the current ones.
 fn reasons(before: &[Edge], now: &[Edge]) -> Vec<Reason> {
     let by_name = |edges: &[Edge]| -> BTreeMap<(Seen, String), Key> {
         edges.iter().map(|edge| ((edge.seen, edge.name.clone()), edge.hash)).collect()

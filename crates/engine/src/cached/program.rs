@@ -1,11 +1,11 @@
-//! Programs of an engine, function by function from the cache.
+//! Compiles programs of an engine function by function from the cache.
 //!
 //! ```text
 //!   wanted ──► key ──► found: its code names further functions ──────┐
-//!                └──► not found: passes, code, kept ─────────────────┴──► all of them joined, linked as one unit
+//!                └──► not found: passes, code, stored ───────────────┴──► all of them joined, linked as one unit
 //! ```
 //!
-//! Functions and code are the same as those of a compilation without a cache: functions of a program call each other by distance, cached or not. Passes run
+//! Functions and code are the same as without a cache: functions of a program call each other by PC-relative calls, cached or not. Passes run
 //! only when the first function is not found.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(crate) struct How<'a> {
     pub(crate) heap: &'a HeapAbi,
 }
 
-/// The code of the functions and of all that they call, with the list of all of them.
+/// The code of the functions and of all their callees, with the list of all functions.
 pub(crate) fn compile_program(
     cache: &CodeCache,
     how: &How<'_>,
@@ -92,7 +92,7 @@ pub(crate) fn compile_program(
             }
         }
         if opens && !std::mem::replace(&mut is_open, true) {
-            // A call that is decided at run time may go to any method.
+            // A dynamic call may reach any method.
             let is_method = |id: &FuncId| module[*id].level == Level::High && module[*id].entry().is_some();
             pending.extend(module.funcs().map(|(id, _)| id).filter(is_method));
         }

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   name, text, call ──► Fingerprint ──► entry: declarations of the functions with code │ their code as one unit
-//!                           └─ nothing: the program is read and compiled, function by function from the cache, and the run is kept
+//!                           └─ miss: the program is read and compiled, function by function from the cache, and the run is stored
 //! ```
 //!
-//! With the functions of a program in a cache, most of the time before a call is that of reading and verifying its text. The key of a run has the bytes of
-//! the text, so a compiler of the same sources has read and verified the same text before; the seal of the entry shows that it is unchanged since.
+//! With the functions of a program in a cache, most of the time before a call is spent reading and verifying its text. The key of a run covers the bytes of
+//! the text, so a compiler built from the same sources has read and verified the same text before; the seal of the entry shows that it is unchanged since.
 //!
-//! It has no bodies: everything that the call may reach has code, and boxed entries, which are compiled at their first dynamic call, only need
-//! declarations. So an entry serves one call only, and its program is not public.
+//! The entry has no bodies: everything that the call may reach has code, and boxed entries, which are compiled at their first dynamic call, need only
+//! declarations. So an entry serves only one call, and its program is not public.
 //!
 //! **Misses.** A call that cannot be read (`kept_run.rs` of the crate) with the entry's declarations, such as one that names a type of the program that no
-//! function with code names, is a miss; the program is read then. Functions that the call does not reach are missing, and the call still resolves to the
-//! same method: that one is there, and it was the most specific one among more.
+//! function with code names, is a miss; then the program is read. Functions that the call does not reach are missing, but the call still resolves to the
+//! same method: it is present, and was the most specific among more methods.
 //!
 //! Cost of a hit: reading the entry, and linking one unit.
 
@@ -32,7 +32,7 @@ use crate::native_type::type_of;
 /// The function may be called by dispatch.
 const IS_METHOD: u32 = 1;
 
-/// The kept form of a run.
+/// The stored form of a run.
 pub(crate) struct FoundRun {
     /// The functions with code, without their bodies.
     pub(crate) module: Module,
@@ -61,7 +61,7 @@ pub(crate) fn facts_of_run(cache: &CodeCache, name: &str, text: &[u8], call: &st
     facts.finish()
 }
 
-/// Keeps the code of the functions of a module that a call reaches.
+/// Stores the code of a module's functions that a call reaches.
 pub(crate) fn keep_run(
     cache: &CodeCache,
     facts: &Fingerprint,
@@ -72,13 +72,13 @@ pub(crate) fn keep_run(
     let mut declared = module.without_functions();
     let mut words = Vec::with_capacity(ids.len());
     for &id in ids {
-        // One whose type only its low form tells is not kept, as in other entries.
+        // A function whose type is determined only by its low form is not stored, as in other entries.
         if type_of(module, id).is_none() {
             return;
         }
         let func = &module[id];
         words.push(if func.entry().is_some() { IS_METHOD } else { 0 });
-        // The functions of a module are no duplicates.
+        // The functions of a module have distinct symbols.
         let _ = declared.add_func(stub(func));
     }
     let module = binary::write(&declared);
@@ -94,7 +94,7 @@ pub(crate) fn keep_run(
     cache.keep_bytes(facts, &bytes, cost);
 }
 
-/// A function of the same signature with a body that never runs: modules are read with bodies only.
+/// A function of the same signature with a body that never runs: only modules with bodies can be read.
 fn stub(func: &Func) -> Func {
     let mut stub = Func::new(func.name, func.level, func.sig.clone());
     let block = stub.make_block();

@@ -1,8 +1,8 @@
-//! Units of a session: the data that the cache keeps of them beside the code.
+//! Units of a session: the data that the cache stores for them in addition to the code.
 //!
-//! A unit of the first tier lists the loops that may be left for better code. A loop is kept as the signatures of the continuation and of the check, and
+//! A unit of the first tier lists the loops that may continue in better code. A loop is stored as the signatures of the continuation and of the check, and
 //! a *mark*: the values that are live at its head. The continuation itself is made on demand, from the optimised function, as without a cache; the mark
-//! shows whether the code was made from that function. The continuation's code is kept under the key of the unit and the number of the loop, and found
+//! shows whether the code was compiled from that function. The continuation's code is stored under the key of the unit and the number of the loop, and found
 //! without optimising anything.
 
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use brolga_opt::osr::Exit;
 
 use super::{CodeCache, Kept};
 
-/// The function in which a loop continues.
+/// The continuation of a loop.
 #[derive(Clone)]
 pub(crate) enum Continuation {
-    /// It was found when the loop's function was optimised.
+    /// The exit found when the loop's function was optimised.
     Found(Arc<Exit>),
     /// The loop's code comes from a cache: the exit with this mark.
     Marked(Box<[u32]>),
@@ -38,17 +38,17 @@ impl Continuation {
 
 /// The stored form of a loop of a unit.
 pub(crate) struct KeptLoop {
-    /// The place of its function in the unit.
+    /// The index of its function in the unit.
     pub(crate) func: usize,
-    /// The signature of the function that continues.
+    /// The signature of the continuation.
     pub(crate) entry: Signature,
-    /// That of the OSR check.
+    /// The signature of the OSR check.
     pub(crate) check: Signature,
     pub(crate) mark: Vec<u32>,
 }
 
 impl CodeCache {
-    /// The facts of the code in which a loop of a unit continues.
+    /// The facts of the continuation of a unit's loop.
     pub(crate) fn facts_of_loop(&self, unit: &Fingerprint, entry: &str, mark: &[u32]) -> Fingerprint {
         let mut facts = self.facts("continuation of a loop");
         facts.facts(unit);
@@ -57,7 +57,7 @@ impl CodeCache {
         facts.finish()
     }
 
-    /// Keeps a unit with its loops.
+    /// Stores a unit with its loops.
     pub(crate) fn keep_unit(
         &self,
         facts: &Fingerprint,

@@ -1,14 +1,14 @@
-//! Batches of definitions, and their step into the tables of a dylib.
+//! Batches of definitions, and the step that commits them to the tables of a dylib.
 //!
 //! | part | effect of the step |
 //! |---|---|
 //! | units | defined, all or none; all are refused if a function to be replaced is being compiled |
-//! | existing cells | keep their places; they get other bodies, and their symbols the tracker of the definitions |
-//! | functions that have inlined a changed function (`invalidation.rs`) | get new bodies in the same step, behind their cells |
-//! | names, types and global variables, finalisers, records of inlining | visible to programs that are read from then on, in the same step |
-//! | bodies | become versions of the existing cells, for the worlds from the next one on, in the same step; those of lazy functions that running frames must reach, after it |
+//! | existing cells | keep their addresses; they get new bodies, and their symbols the tracker of the definitions |
+//! | functions that have inlined a changed function (`invalidation.rs`) | get new bodies in their cells, in the same step |
+//! | names, types and global variables, finalisers, records of inlining | become visible to programs read afterwards, in the same step |
+//! | bodies | become versions of the existing cells, for the worlds from the next one on, in the same step; bodies of lazy functions that running frames must reach, after it |
 //!
-//! Nothing is refused after the step (`batch/step.rs`). If the basis of a change has changed, the step fails, and the defining thread
+//! Nothing is refused after the step (`batch/step.rs`). If the basis of a batch has changed, the step fails, and the defining thread
 //! prepares it again (`invalidation.rs` defines the basis).
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ use crate::session::tiering::profile::Profile;
 
 mod step;
 
-/// A cell that stays and gets another body.
+/// An existing cell that gets a new body.
 struct Again {
     owner: Arc<CellOwner>,
     body: CellBody,
@@ -53,41 +53,40 @@ struct Again {
     is_replaced: bool,
 }
 
-/// Definitions that are being put together.
+/// Definitions under construction.
 pub(super) struct Batch<'a> {
     dylib: &'a Dylib,
-    /// Holds the names of the definitions until they are in the session's tables.
+    /// Keeps the names of the definitions until they are in the session's tables.
     pub(super) names: SymbolScope,
     replace: bool,
     units: Vec<Unit<Native>>,
     pub(super) offers: scope::Scope,
-    /// Symbols of functions to be called when the dylib is closed.
+    /// The symbols of functions called when the dylib is closed.
     pub(super) finalizers: Vec<String>,
-    /// Its basis.
     pub(super) basis: Basis,
     pub(super) notes: Notes,
     /// The functions that its program defines and mentions.
     pub(super) uses: Vec<NameUse>,
-    /// The types that its program declares, if it shares types with others, and those that are new in the dylib.
+    /// The types that its program declares, if it shares types with others, and the types that are new in the dylib.
     types: Option<(DeclaredTypes, Vec<NewType>)>,
     /// All functions of a weak program, overridden or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
-    /// Bodies that are recompiled, each with the symbol of its cell.
+    /// Recompiled bodies, each with the symbol of its cell.
     beside: Vec<(Symbol, Symbol)>,
-    /// Where the symbols of cells have led.
+    /// What the symbols of cells resolved to.
     led: Vec<(Symbol, Option<usize>)>,
-    /// Whether calls of running frames reach the new bodies as well.
+    /// Whether calls by running frames reach the new bodies as well.
     pub(super) is_replaceable: bool,
-    /// Cells that stay and get other bodies.
+    /// Existing cells that get new bodies.
     again: Vec<Again>,
     /// The methods that become visible.
     pub(super) methods: NewRows,
-    /// The symbols of the cells that stay, with their flags.
+    /// The symbols of existing cells, with their flags.
     stay: BTreeMap<Symbol, SymbolFlags>,
-    /// Second tiers that the functions had before, if they had any, and do not have now.
+    /// Second tiers that the functions had before and no longer have.
     stale: Vec<Symbol>,
-    /// Hidden symbols of functions, each with the symbol of its cell: a tracker may have removed the cell's symbol alone.
+    /// Hidden symbols of functions, each with the symbol of its cell: a tracker may have removed only the cell's symbol.
     hidden: Vec<(Symbol, Symbol)>,
 }
 
@@ -121,11 +120,11 @@ impl<'a> Batch<'a> {
         self.replace
     }
 
-    /// The dependents of the functions of a module that are about to be defined.
+    /// The dependents of a module's functions that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
-        // Functions of another context are named in a view that is returned with the answer.
+        // Functions of another context get names in a view that is returned with the result.
         let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();
@@ -137,7 +136,7 @@ impl<'a> Batch<'a> {
         hits
     }
 
-    /// The functions of a module whose result types differ from the present definitions.
+    /// The functions of a module whose result types differ from the current definitions.
     pub(super) fn retyped(&self, module: &Module, own: &[FuncId]) -> Vec<Retyped> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         if !self.replace || !dylib.is_shared(module) {
@@ -161,8 +160,8 @@ impl<'a> Batch<'a> {
         own.iter().filter_map(other).collect()
     }
 
-    /// Gives a function of a module a row in the method table, unless it keeps the one that it has: the entry of that calls through a cell which stays. Of methods of one signature
-    /// in several dylibs the last one counts, so one that another dylib may have gets a new row in any case.
+    /// Adds a row in the method table for a function of a module, unless its existing row is kept, whose entry calls through a cell that stays. Among methods with one signature
+    /// in several dylibs the last one applies, so a method that another dylib may have always gets a new row.
     pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
         let symbol = self.names.intern(&module[id].symbol(&module.cx));
@@ -173,7 +172,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Whether programs of other dylibs use the function of which a function of a module is a method.
+    /// Whether programs of other dylibs use the generic function that a module's function is a method of.
     fn is_shared_function(&self, module: &Module, id: FuncId) -> bool {
         let names = &module.cx.names;
         let Some(function) = module[id].function_name(&module.cx) else { return false };
@@ -182,7 +181,7 @@ impl<'a> Batch<'a> {
         users.iter().any(|user| *user != self.dylib.linking.id())
     }
 
-    /// Adds the symbols of the global variables that a program is the first to declare, with their cells among these.
+    /// Adds the symbols of the global variables that a program is the first to declare; `cells` has their cells.
     pub(super) fn add_variables(&mut self, module: &Module, cells: &Globals) {
         let session = &self.dylib.session;
         let scope = session.scope(self.dylib.linking.id());
@@ -195,7 +194,7 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Adds the symbols of the types that a program declares and that are new in its dylib.
+    /// Adds the symbols of the types declared by a program that are new in its dylib.
     pub(super) fn add_types(&mut self, declared: DeclaredTypes) {
         let (inner, dylib) = (&self.dylib.session.inner, self.dylib.linking.id());
         let new = inner.types.new_in(dylib, &|name| inner.owners.order(dylib, name), &declared);
@@ -215,7 +214,7 @@ impl<'a> Batch<'a> {
         self.units.push(unit.into());
     }
 
-    /// A cell for a function. Says what its body is to be defined as.
+    /// Adds a cell for a function, and returns how its body is to be defined.
     pub(super) fn stub(
         &mut self,
         name: &Arc<str>,
@@ -247,7 +246,7 @@ impl<'a> Batch<'a> {
                 self.stay.insert(symbol, flags);
                 let dylib = self.dylib.linking.id();
                 let source = Body::new(shared, linking, dylib, body, hot.as_ref(), pin.clone());
-                // Facts that callers rely on hold as long as these run.
+                // Facts that callers rely on hold as long as the callers run.
                 let is_replaced = self.is_replaceable && !is_eager;
                 self.again.push(Again { owner, body: source.for_cell(hot), is_replaced });
             }
@@ -265,8 +264,8 @@ impl<'a> Batch<'a> {
         SecondTier { body, calls: limits.calls, interpreted }
     }
 
-    /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may look it up later, and have
-    /// to find the present version.
+    /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may look it up later, and must
+    /// find the current version.
     fn make_cell(&self, name: &str, symbol: Symbol) {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let home = lock(&session.inner.homes).get(&dylib.linking.id()).map(|home| home.scope.clone());
@@ -280,8 +279,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Recompiles functions that are there and have inlined what changes. `seen` is the number of the last change before they were
-    /// asked for. Names those that are left out because they do not fit any more.
+    /// Recompiles existing functions that have inlined what changes. `seen` is the number of the last change before they were
+    /// requested. Returns the names of the functions left out because they no longer fit.
     pub(super) fn recompile(
         &mut self,
         hits: Vec<Hit>,
@@ -303,7 +302,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Recompiles one function; `false` if what has changed has another type now, so that the function keeps what it has.
+    /// Recompiles one function; `false` if the changed callee has another type now, so that the function keeps its code.
     fn recompile_one(&mut self, hit: Hit, flags: SymbolFlags, seen: u64) -> Result<bool, SessionError> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
         let Caller { symbol: name, facts, kind, .. } = &*hit.caller;
@@ -331,7 +330,7 @@ impl<'a> Batch<'a> {
             let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
             let input = Arc::new(input.with_types(&ty));
             let symbols = vec![(symbol, SymbolFlags::INNER)];
-            // A pin keeps the first input: that is the body.
+            // A pin keeps the first input, which is the body.
             pin.put(&input, id);
             self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));
             self.beside.push((symbol, hit.label.symbol));
@@ -349,7 +348,7 @@ impl<'a> Batch<'a> {
         Ok(true)
     }
 
-    /// A function that is recompiled, in a module with what it sees now, and where its calls of that go; none if it is not in its own program.
+    /// A recompiled function, in a module with the functions that it sees now, and the targets of its calls; `None` if it is not in its own program.
     fn module_of(
         &mut self,
         caller: &Caller,
@@ -357,21 +356,21 @@ impl<'a> Batch<'a> {
     ) -> Result<Option<(Module, FuncId, Bindings)>, SessionError> {
         let mut module = caller.program.clone();
         let Ok(id) = module.add_func(caller.func.clone()) else { return Ok(None) };
-        // The types of a context of its own say nothing in others: what it calls is what its program declared.
+        // The types of a separate context have no meaning in others: its callees are the ones its program declared.
         let (looked_for, bindings) = match self.dylib.is_shared(&module) {
             true => self.dylib.import_into(&mut module, Some(&self.offers), &caller.facts.bindings)?,
             false => Default::default(),
         };
         for func in &caller.declared {
-            // Each is one of one name and types, as in the program itself.
+            // Each has a unique name and types, as in the program itself.
             let _ = module.add_func(func.clone());
         }
         self.basis.imports.push(Imported { looked_for, seen });
         Ok(Some((module, id, bindings)))
     }
 
-    /// Makes the cell of a function that is recompiled and was never looked up. An eager function gets another promise of its cell. The cell of a lazy one
-    /// is made now, so that it gets this body and no older one: callers may be linked to it before it is ready.
+    /// Makes the cell of a recompiled function that was never looked up. An eager function gets another promise of its cell. The cell of a lazy one
+    /// is made now, so that it gets this body and not an older one: callers may be linked to it before it is ready.
     fn ensure_cell(
         &mut self,
         hit: &Hit,

@@ -4,7 +4,7 @@
 //!   first call ──► row ──► label looked up: the cell of the function, or its code ──► boxed entry, linked to it
 //! ```
 //!
-//! Cost: a look-up and a small function for each method that is called.
+//! Cost: a look-up and a small function for each method called dynamically.
 
 use std::error::Error;
 use std::sync::{Arc, Weak};
@@ -38,7 +38,7 @@ pub(super) fn deferred(
     })
 }
 
-/// Makes the entry of a function of a session.
+/// Materializes the boxed entry of a function.
 struct Entry {
     session: WeakSession<Native>,
     shared: Weak<Shared>,
@@ -47,7 +47,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The function, which is compiled first if it has no cell.
+    /// Returns the function; one without a cell is compiled first.
     fn find(
         &self,
         shared: &Shared,

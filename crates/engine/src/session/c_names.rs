@@ -1,12 +1,12 @@
-//! C names of functions of programs: what C code in object files, and `foreigncall`s, find by a name.
+//! C names of program functions: what C code in object files, and `foreigncall`s, find by name.
 //!
 //! ```text
 //!   object file ── needs `visit` ──► a C symbol `visit`, if there is one
-//!                                    else the function `visit` of the first dylib that has one ──► its entry for C
+//!                                    else the function `visit` of the first dylib that defines one ──► its C entry
 //!   define_c_symbol("visit", f.c_address()) ──► a symbol that depends on f
 //! ```
 //!
-//! Either way the code in C depends on the function: removing it is refused, takes the code in C along, or makes its calls throw, as the policy says.
+//! In both cases the C code depends on the function: depending on the policy, removing the function is refused, removes the C code as well, or makes its calls throw.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::dylib::Dylib;
 use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, fail_unit};
 
-/// A C symbol that has the address for C of a function.
+/// A C symbol whose address is a function's C entry.
 #[derive(Clone)]
 pub(super) struct CName {
     pub(super) shared: Arc<Shared>,
@@ -75,7 +75,7 @@ impl CName {
 }
 
 impl Dylib {
-    /// The function whose address for C this is, if one of the session has it.
+    /// The function of the session whose C entry is at this address, if any.
     pub(super) fn function_for_c(&self, address: usize) -> Option<Label> {
         let cells = self.session.inner.shared.cells.all();
         cells
@@ -84,7 +84,7 @@ impl Dylib {
             .map(|(label, _)| label)
     }
 
-    /// The function that the dylib sees by a bare name, if it is one of a single method: the dylib that has it, and its symbol.
+    /// The function that the dylib sees by a bare name, if it has a single method: its dylib and its symbol.
     pub(super) fn function_of_c_name(&self, name: &str) -> Option<(DylibId, Arc<str>)> {
         let view = self.view(None).ok()?;
         for seen in view.of(name).iter() {

@@ -1,11 +1,11 @@
 //! The order in which functions were first called: recorded in one run, compiled ahead in the next.
 //!
 //! ```text
-//!   one run:    main(), read(), parse() …  lazy functions are compiled when they are called ──► Session::call_order ──► a text that the embedder keeps
+//!   one run:    main(), read(), parse() …  lazy functions are compiled when they are called ──► Session::call_order ──► a text that the embedder stores
 //!   the next:   define the same, Session::compile_ahead(order) ──► tasks of low priority, in this order, while main() runs
 //! ```
 //!
-//! It is a guess and changes no meaning: what is not defined, or is ready, is passed over, and a call that comes first compiles as always.
+//! The order is only a hint: functions that are undefined or already ready are skipped, and an earlier call compiles its callee as usual.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use brolga_linking::{DylibId, Label, Priority};
 use super::Session;
 use super::lazy::BODY;
 
-/// The functions that were compiled because they were called, in this order. As a text it has a line for each: its dylib, a tab, and its symbol; line breaks, tabs and backslashes in names are written `\n`, `\r`, `\t`
+/// The functions that were compiled because they were called, in this order. Its text has one line per function: its dylib, a tab, and its symbol; line breaks, tabs and backslashes in names are written `\n`, `\r`, `\t`
 /// and `\\`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CallOrder {
@@ -31,14 +31,14 @@ impl CallOrder {
     }
 }
 
-/// What is written in place of characters that part lines and names.
+/// The escapes of the characters that separate lines and names.
 const ESCAPES: [(char, &str); 4] = [('\\', "\\\\"), ('\t', "\\t"), ('\n', "\\n"), ('\r', "\\r")];
 
 fn escaped(name: &str) -> String {
     ESCAPES.iter().fold(name.to_owned(), |name, (plain, escape)| name.replace(*plain, escape))
 }
 
-/// The name that was escaped; none if it was not.
+/// Undoes the escapes; `None` for an invalid one.
 fn unescaped(text: &str) -> Option<String> {
     let (mut name, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('\\') {
@@ -64,7 +64,7 @@ impl Display for CallOrder {
     "line {line} is not the name of a dylib, a tab and a symbol: write the order again with `Session::call_order`"
 )]
 pub struct BadCallOrder {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
@@ -83,7 +83,7 @@ impl FromStr for CallOrder {
 }
 
 impl Session {
-    /// The functions that were compiled because they were called, so far, in the order of their first calls. Functions of closed dylibs are left out.
+    /// The functions compiled so far because they were called, in the order of their first calls. Functions of closed dylibs are omitted.
     pub fn call_order(&self) -> CallOrder {
         let order = self.inner.shared.first_calls.order();
         let named = |(dylib, function): (DylibId, Arc<str>)| {
@@ -92,8 +92,8 @@ impl Session {
         CallOrder { functions: order.into_iter().filter_map(named).collect() }
     }
 
-    /// Compiles functions ahead of their calls, in this order and with the lowest priority, without waiting for them: those that are defined in a dylib of the name. Returns how many these are. Where only threads that wait
-    /// compile ([`Workers::Caller`](super::Workers::Caller)), they do so while they wait for something else.
+    /// Starts to compile the listed functions that are defined in a dylib of the listed name, in this order, with the lowest priority and without waiting. Returns their number. Where only waiting threads
+    /// compile ([`Workers::Caller`](super::Workers::Caller)), these functions are compiled while a thread waits for something else.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;

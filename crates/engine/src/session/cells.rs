@@ -4,33 +4,33 @@
 //!   session's tables ── Entered ──┐
 //!                                 ├──► CellOwner ──► versions of the function, each for its worlds       (crates/jit/src/cell/)
 //!   orphans (below) ──────────────┘
-//!   units that call it, handles ─────► IndirectCell: calls through it, decides nothing
+//!   units that call it, handles ─────► IndirectCell: only calls through it
 //! ```
 //!
-//! **Removal is a world event.** When the tables release a cell, it gets a version that is visible from the next world on and throws
-//! `CompileError`. Frames in older worlds call the old body to their end.
+//! **Removal advances the world.** When the tables release a cell, it gets a version that is visible from the next world on and throws
+//! `CompileError`. Frames in older worlds call the old body until they return.
 //!
 //! **Orphans.** Handles to eager functions stay valid when the tables have released the function, unless a tombstone removed it. So the cell of
-//! an eager function becomes an *orphan* and stays unchanged while a [`Handle`] holds it, or while code behind another such orphan calls it.
-//! Functions call each other in cycles, so reference counts do not suffice: the orphans are traced from those with handles, whenever the
-//! tables release code and whenever the last handle to a function is dropped. Cells that the trace does not reach are removed.
+//! an eager function becomes an *orphan* and stays unchanged while a [`Handle`] holds it, or while the code of another live orphan calls it.
+//! Functions call each other in cycles, so reference counts do not suffice: orphans are traced from the ones with handles, whenever the
+//! tables release code and whenever the last handle to a function is dropped. Unreached cells are removed.
 //!
-//! **Failures.** An eager function whose body fails is released without a handle. Code that calls it by a decided dynamic call (`needs.rs`) keeps its cell, and each call asks
-//! for the body again.
+//! **Failures.** An eager function whose body fails is released without a handle. Code that calls it by a devirtualized dynamic call (`needs.rs`) keeps its cell, and each call requests
+//! the body again.
 //!
 //! **Holds.** A function counts its handles in one word, which also says whether it is an orphan. The tables mark it as an orphan and the last
-//! handle uncounts itself by operations on that word, so one of the two sees the other: one of them traces an orphan without handles.
+//! handle decrements the count by operations on that word, so one of the two sees the other: one of them traces an orphan without handles.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | H1 | hold: fetch and add | Relaxed | – | nothing: no memory is read because of the count |
-//! | H2 | release: fetch and subtract | Relaxed | H3 | nothing: one word has one order, and a release that sees the mark takes the lock under which it was made |
+//! | H1 | hold: fetch and add | Relaxed | – | nothing: no memory access depends on the count |
+//! | H2 | release: fetch and subtract | Relaxed | H3 | nothing: one word has a total order, and a release that sees the mark takes the lock under which it was set |
 //! | H3 | mark as an orphan: fetch and or, under the lock | Relaxed | H2 | the same, from the other side |
-//! | H4 | trace: load, under the lock | Relaxed | – | nothing: a release that is not seen has seen the mark, and traces afterwards |
+//! | H4 | trace: load, under the lock | Relaxed | – | nothing: a release that this load misses has seen the mark, and traces afterwards |
 //!
-//! **Locks**: the list of cells. Locks of cells are taken below it; nothing is removed or freed under it.
+//! **Locks**: the list of cells. Locks of cells are taken after it; nothing is removed or freed under it.
 //!
-//! Cost: an entry in a map for each cell. A trace visits the orphans and their calls; there are none unless handles outlive definitions.
+//! Cost: a map entry per cell. A trace visits the orphans and their calls; there are none unless handles outlive definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -43,7 +43,7 @@ use brolga_runtime::{RetiredCode, Runtime};
 
 use super::sync::lock;
 
-/// The cells of a session, by what tells them from each other: several of one name may be there at once, and the name leads to one of them
+/// The cells of a session, by identity: several cells may have the same name at the same time, and the name resolves to one of them
 /// at most.
 pub(crate) struct Cells {
     state: Mutex<State>,
@@ -56,16 +56,15 @@ struct State {
     orphans: BTreeMap<usize, Orphan>,
 }
 
-/// A cell that the tables lead to.
+/// A cell that the tables refer to.
 struct Known {
-    /// Its function.
     label: Label,
     /// The symbol of its body, if it is eager.
     body: Option<Symbol>,
     owner: Weak<CellOwner>,
 }
 
-/// A cell that no table leads to any more.
+/// A cell that no table refers to any more.
 struct Orphan {
     owner: Arc<CellOwner>,
     function: Function,
@@ -95,7 +94,7 @@ impl Cells {
         (known.label == label && known.body == Some(body)).then(|| known.owner.upgrade())?
     }
 
-    /// All cells that the tables lead to, in the order of their names.
+    /// All cells that the tables refer to, in the order of their names.
     pub(crate) fn all(&self) -> Vec<(Label, Arc<CellOwner>)> {
         let state = lock(&self.state);
         let there = state.owners.values().filter_map(|known| Some((known.label, known.owner.upgrade()?)));
@@ -105,7 +104,7 @@ impl Cells {
         there
     }
 
-    /// The symbols of the functions whose cells have these identities, as far as they are there.
+    /// The symbols of the functions whose cells have these identities; missing cells are skipped.
     fn symbols(&self, identities: &[usize]) -> Vec<String> {
         let state = lock(&self.state);
         let owner = |identity| {
@@ -131,7 +130,7 @@ impl Cells {
         Entered { owner, function: Function(Arc::new(listed)) }
     }
 
-    /// The tables have released the cells. `removed` says that a tombstone has removed them.
+    /// Called when the tables have released cells. `removed` is set if a tombstone has removed them.
     fn release(&self, entered: Vec<Entered>, removed: bool) {
         let mut gone = Vec::new();
         let mut orphans = Vec::new();
@@ -145,7 +144,7 @@ impl Cells {
                 orphans.push((owner.identity(), Orphan { owner, function: function.clone() }));
             }
         }
-        // They leave the list.
+        // Dropping removes them from the list.
         drop(entered);
         let mut state = lock(&self.state);
         for (_, orphan) in &orphans {
@@ -157,7 +156,7 @@ impl Cells {
         self.remove(gone);
     }
 
-    /// A handle has gone that was the last one to an orphan.
+    /// Called when the last handle to an orphan was dropped.
     fn trace(&self) {
         let mut state = lock(&self.state);
         let gone = state.unreached();
@@ -172,7 +171,7 @@ impl Cells {
 }
 
 impl State {
-    /// Takes the orphans out that no handle reaches.
+    /// Removes and returns the orphans that no handle reaches.
     fn unreached(&mut self) -> Vec<Arc<CellOwner>> {
         if self.orphans.is_empty() {
             return Vec::new();
@@ -194,7 +193,7 @@ impl State {
     }
 }
 
-/// Gives functions other bodies, from the next world on. Where there is no memory for another code instance, all worlds get the new one.
+/// Sets new bodies of functions, visible from the next world on. If there is no memory for another code instance, all worlds get the new one.
 pub(super) fn supersede(runtime: &Runtime, bodies: impl IntoIterator<Item = (Arc<CellOwner>, Body)>) {
     // Memory is reserved before the step, in which nothing may fail.
     let mut reserved = Vec::new();
@@ -212,20 +211,20 @@ pub(super) fn supersede(runtime: &Runtime, bodies: impl IntoIterator<Item = (Arc
     runtime.next_world(|world| {
         for (owner, memory, body) in reserved.drain(..) {
             superseded.push(owner.supersede(memory, world, body));
-            // The end of an owner runs code of others.
+            // Dropping an owner runs foreign code.
             owners.push(owner);
         }
     });
     retire(runtime, superseded);
 }
 
-/// Lets superseded versions go when no thread is in one of their worlds.
+/// Frees superseded versions once no thread is in one of their worlds.
 pub(super) fn retire(runtime: &Runtime, superseded: impl IntoIterator<Item = Superseded>) {
     let retired = superseded.into_iter().map(|old| Box::new(old) as Box<dyn RetiredCode>);
     runtime.retire(retired.collect::<Vec<_>>());
 }
 
-/// The tables' hold on a cell, which is listed meanwhile.
+/// The tables' hold on a cell, which keeps the cell listed.
 pub(crate) struct Entered {
     owner: Arc<CellOwner>,
     function: Function,
@@ -241,7 +240,7 @@ impl Entered {
         &self.function
     }
 
-    /// The tables have released the functions.
+    /// Called when the tables have released functions.
     pub(crate) fn release(entered: Vec<Entered>, removed: bool) {
         let Some(cells) = entered.first().map(|first| first.function.cells.clone()) else { return };
         cells.release(entered, removed);
@@ -254,22 +253,22 @@ impl Drop for Entered {
     }
 }
 
-/// A function behind its cell.
+/// A function called through its cell.
 #[derive(Clone)]
 pub(crate) struct Function(Arc<Listed>);
 
-/// The parts of a function behind its cell.
+/// The state of a function called through its cell.
 pub(crate) struct Listed {
     pub(crate) cell: IndirectCell,
-    /// Where its body is, if a look-up waits for that: if it is eager.
+    /// The label of its body if it is eager: look-ups wait for that.
     pub(crate) body: Option<Label>,
-    /// Handles keep the list, and so the orphans, also when the session is dropped.
+    /// Keeps the list, and therefore the orphans, alive after the session is dropped.
     cells: Arc<Cells>,
-    /// How many handles there are, and [`ORPHAN`].
+    /// The number of handles, and [`ORPHAN`].
     holds: AtomicUsize,
 }
 
-/// The mark of an orphan among the number of handles.
+/// The bit that marks an orphan in the count of handles.
 const ORPHAN: usize = 1 << (usize::BITS - 1);
 
 impl Deref for Function {
@@ -281,7 +280,7 @@ impl Deref for Function {
 }
 
 impl Listed {
-    /// Its code instances, oldest first, each with the symbols of the functions that its code calls.
+    /// Its code instances, oldest first, each with the symbols of its callees.
     pub(super) fn instances(&self) -> Vec<(InstanceFacts, Vec<String>)> {
         let all = self.cell.instances().into_iter();
         all.map(|facts| {
@@ -297,7 +296,7 @@ impl Listed {
     }
 }
 
-/// A hold on a function: an eager one can be called when the session does not know it any more.
+/// A hold on a function: an eager function can be called even after the session has released it.
 pub(crate) struct Handle(Function);
 
 impl Handle {

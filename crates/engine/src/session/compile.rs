@@ -1,20 +1,20 @@
 //! From functions of a program to linked code, without the session's tables.
 //!
 //! ```text
-//!   CompilationInput ── make_low ──► Lowered ── generate ──► Output ── its references are looked up ──► link_unit ──► Unit
+//!   CompilationInput ── make_low ──► Lowered ── generate ──► Output ── look up its references ──► link_unit ──► Unit
 //! ```
 //!
-//! Compiling holds no lock and only needs the input, so units compile in parallel. The references of the code are read from the code itself
+//! Compiling holds no lock and needs only the input, so units compile in parallel. The references are read from the code itself
 //! ([`wants`]); the callers look them up: `unit.rs` for units of the tables, `detached.rs` for functions without a symbol.
 //!
 //! | symbol in the code | is |
 //! |---|---|
-//! | a cell: a function of another unit | taken from the link order; `needs.rs` says what happens without it. It has an address before its function is compiled (`lazy.rs`) |
+//! | a cell: a function of another unit | resolved in the link order; `needs.rs` describes the case without a definition. It has an address before its function is compiled (`lazy.rs`) |
 //! | a counter | required; cells and counters of loops are the unit's own |
-//! | a C symbol | taken from the link order if it is there, else the run time's own |
-//! | all else | the run time's |
+//! | a C symbol | resolved in the link order if defined there, else the run time's own |
+//! | everything else | the run time's |
 //!
-//! So the code of a unit does not depend on the code behind the cells that it calls, and units that call each other are linked in any order.
+//! So the code of a unit does not depend on the code that its cells call, and units that call each other are linked in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,11 +50,10 @@ use crate::session::tiering::profile::Profile;
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {
-    /// The function.
     pub(crate) func: FuncId,
-    /// How it is left.
+    /// Describes the exit from the loop.
     pub(crate) exit: Continuation,
-    /// The type of what continues.
+    /// The type of the continuation.
     pub(crate) ty: Arc<FunctionType>,
     pub(crate) check: Arc<str>,
 }
@@ -67,7 +66,7 @@ impl FoundLoop {
         Some(FoundLoop { func, exit: Continuation::Found(Arc::new(exit)), ty: Arc::new(ty), check })
     }
 
-    /// A loop of a unit of the functions that comes from a cache.
+    /// Decodes a loop of a unit from a cache; `ids` are the unit's functions.
     fn of_kept(module: &Module, ids: &[FuncId], kept: KeptLoop) -> Option<FoundLoop> {
         let cx = &module.cx;
         let ty = declared_type(cx, func_symbol(cx, &kept.entry), &kept.entry)?;
@@ -76,7 +75,7 @@ impl FoundLoop {
         Some(FoundLoop { func: *ids.get(kept.func)?, exit, ty: Arc::new(ty), check })
     }
 
-    /// The cached form; none for a loop that comes from the cache.
+    /// The cached form; `None` for a loop that comes from the cache.
     fn kept(&self, ids: &[FuncId]) -> Option<KeptLoop> {
         let Continuation::Found(exit) = &self.exit else { return None };
         let func = ids.iter().position(|&id| id == self.func)?;
@@ -84,7 +83,7 @@ impl FoundLoop {
         Some(KeptLoop { func, entry, check, mark: exit.mark() })
     }
 
-    /// The name by which the loop calls what continues.
+    /// The name by which the loop calls its continuation.
     pub(crate) fn entry(&self) -> &str {
         &self.ty.symbol
     }
@@ -93,11 +92,10 @@ impl FoundLoop {
 /// A compiled unit before linking.
 pub(crate) struct Output {
     pub(super) compiled: Compiled,
-    /// The loops that may be left.
+    /// The loops that may be left for a higher tier.
     pub(super) loops: Vec<FoundLoop>,
-    /// The functions.
     pub(super) ids: Vec<FuncId>,
-    /// How many statements it was made from.
+    /// The number of statements it was compiled from.
     pub(super) weight: u32,
 }
 
@@ -129,25 +127,25 @@ pub(crate) fn wants(
     output.compiled.imports().into_iter().filter_map(want).collect()
 }
 
-/// Functions in the form that becomes machine code.
+/// Lowered functions, ready for code generation.
 pub(super) struct Lowered {
     ids: Vec<FuncId>,
-    /// Theirs, in this order.
+    /// Their lowered bodies, in the same order.
     funcs: Vec<Func>,
     loops: Vec<FoundLoop>,
-    /// How long it took.
+    /// The time that lowering took.
     cost: Duration,
 }
 
 impl Lowered {
-    /// How many statements there are.
+    /// The number of statements.
     pub(super) fn weight(&self) -> u32 {
         let all = self.funcs.iter().map(Func::inst_count).sum::<usize>();
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 }
 
-/// Machine code of functions, and what is to be known about it. It is kept under these facts.
+/// Compiles functions to machine code with its metadata, which are stored in the cache under these facts.
 pub(crate) fn compile(
     shared: &Shared,
     input: &CompilationInput,
@@ -173,10 +171,10 @@ pub(super) fn find(
     Some(Output { compiled, loops, ids: ids.to_vec(), weight })
 }
 
-/// Optimised and lowered functions, with their roots placed.
+/// Optimises and lowers functions and places their roots.
 ///
 /// # Errors
-/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped): the time for compiling is over, or it is in vain.
+/// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped): the time limit for compiling has passed, or the result is not needed any more.
 pub(super) fn make_low(
     shared: &Shared,
     input: &CompilationInput,
@@ -206,7 +204,7 @@ pub(super) fn make_low(
     Ok(Lowered { ids: ids.to_vec(), funcs, loops, cost: start.elapsed() })
 }
 
-/// Machine code, which is kept under these facts.
+/// Generates machine code, which is stored in the cache under these facts.
 ///
 /// # Errors
 /// Also [`OptError::Stopped`](brolga_opt::OptError::Stopped), as [`make_low`].
@@ -256,7 +254,7 @@ pub(super) fn generate(
     Ok(Output { compiled, loops, ids, weight })
 }
 
-/// Links what was compiled to what was found. Nothing if what was found is no longer there.
+/// Links compiled code to the resolved symbols. `None` if one of them no longer exists.
 pub(crate) fn link_unit(
     shared: &Arc<Shared>,
     session: &linking::Session<Native>,
@@ -278,12 +276,12 @@ pub(crate) fn link_unit(
                 input.check(&name, function.ty())?;
                 cells.0.insert(name, function.cell.clone());
             }
-            // Functions without a native form are called by dispatch alone.
+            // Functions without a native form are called only by dispatch.
             Some(Place::Compiled(_)) => {}
             Some(Place::Object(object)) => {
                 foreign.insert(name.to_string(), Foreign { address, object: Some(object) });
             }
-            // The run time has the functions that checked programs may call.
+            // The run time has all functions that checked programs may call.
             None if shared.recipe.opt.checked => {}
             None => drop(foreign.insert(name.to_string(), Foreign { address, object: None })),
         }
@@ -304,13 +302,13 @@ pub(crate) fn link_unit(
     };
     let unit = shared.jit.link(&output.compiled, &linkage)?;
     if let Some(kept) = &input.facts.kept {
-        // The unit is new and keeps nothing yet.
+        // The unit is new and holds nothing yet.
         let _ = unit.keep(kept.clone());
     }
     Ok(Some(unit))
 }
 
-/// The cells that a unit's code names.
+/// The cells that a unit's code refers to.
 #[derive(Default)]
 pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
 
@@ -320,7 +318,7 @@ impl FindCell for Found {
     }
 }
 
-/// The same; calls of functions that were not found throw.
+/// The same, but calls of functions that were not found throw.
 struct OrRemoved<'a> {
     shared: &'a Shared,
     input: &'a CompilationInput,

@@ -1,18 +1,18 @@
-//! The symbols of declarations: of global variables and types of programs, of re-exports and of sources.
+//! The symbols of declarations: global variables and types of programs, re-exports, and sources.
 //!
-//! A function is removed by its symbol: by name, with its tracker, with its dylib. So that a declaration is removed by the same rules, it has a symbol as well, which
-//! has no address and which no program can name.
+//! A function is removed by its symbol: by name, with its tracker, with its dylib. A declaration is removed by the same rules, so it has a symbol as well, which
+//! has no address and cannot be named by programs.
 //!
 //! ```text
-//!   global count::Int64 = 0   ──► `7#count#global`      7: the number of the declaration
-//!   struct Point x end        ──► `2#Point#type`        2: the count of the homonym (`type_names.rs`)
+//!   global count::Int64 = 0   ──► `7#count#global`      7: the declaration's number
+//!   struct Point x end        ──► `2#Point#type`        2: the homonym's number (`type_names.rs`)
 //!   reexport(&shapes, …)      ──► `8#shapes#reexport`   (`exports.rs`)
 //!   add_source(…)             ──► `9#source`            (`sources.rs`)
 //!
-//!   symbol loses its name ──► the dylib forgets the variable, type, re-export or source
+//!   symbol removed ──► the dylib drops the variable, type, re-export or source
 //! ```
 //!
-//! A declaration that takes the place of another one of its dylib takes the other's symbol out in the same step. Programs keep what they have.
+//! A declaration that replaces another one of its dylib removes the other's symbol in the same step. Existing programs keep what they use.
 
 use std::sync::Arc;
 
@@ -24,46 +24,43 @@ use super::dylib::Dylib;
 use super::scope::Variable;
 use super::sources::{SOURCE, Source};
 
-/// The end of a variable's symbol.
+/// The suffix of a variable's symbol.
 const GLOBAL: &str = "#global";
 
-/// The end of a type's symbol.
+/// The suffix of a type's symbol.
 const TYPE: &str = "#type";
 
-/// The end of a re-export's symbol.
+/// The suffix of a re-export's symbol.
 pub(super) const REEXPORT: &str = "#reexport";
 
-/// The ends of the symbols.
+/// The suffixes of all symbols of declarations.
 pub(super) const DECLARED: [&str; 4] = [GLOBAL, TYPE, REEXPORT, SOURCE];
 
-/// The text of a variable's symbol.
 pub(super) fn variable_symbol(name: &str, number: u64) -> String {
     format!("{number}#{name}{GLOBAL}")
 }
 
-/// The text of a type's symbol.
 pub(super) fn type_symbol(name: &str, count: u32) -> String {
     format!("{count}#{name}{TYPE}")
 }
 
-/// The text of the symbol of a re-export of a dylib.
 pub(super) fn reexport_symbol(dylib: &str, number: u64) -> String {
     format!("{number}#{dylib}{REEXPORT}")
 }
 
-/// The number and the name in a symbol with this end.
+/// The number and the name in a symbol with this suffix.
 fn parts<'s>(symbol: &'s str, end: &str) -> Option<(u64, &'s str)> {
     let (number, name) = symbol.strip_suffix(end)?.split_once('#')?;
     Some((number.parse().ok()?, name))
 }
 
-/// What was declared, to be dropped.
+/// Removed declarations, to be dropped without a lock.
 pub(super) struct Forgotten {
     _all: (Vec<Variable>, Vec<Arc<Context>>, Vec<Source>),
 }
 
 impl Session {
-    /// Declarations were removed: their names mean them no more. The result is to be dropped without a lock.
+    /// Called when declarations were removed: their names no longer refer to them. The result must be dropped without a lock.
     #[must_use]
     pub(super) fn forget_declared(&self, labels: &[Label]) -> Forgotten {
         let (mut variables, mut types, mut sources) = (Vec::new(), Vec::new(), Vec::new());
@@ -84,7 +81,7 @@ impl Session {
 }
 
 impl Dylib {
-    /// The symbol of the variable or type that this dylib has declared last by a name.
+    /// The symbol of the variable or type that this dylib last declared by a name.
     pub(super) fn declaration(&self, name: &str) -> Option<SymbolRef> {
         let (names, dylib) = (self.session.linking().names(), self.linking.id());
         let variable = self.session.scope(dylib).and_then(|scope| scope.variable(name));

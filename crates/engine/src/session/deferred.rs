@@ -1,14 +1,14 @@
-//! Deferred recompilation: functions of other dylibs that have inlined a replaced body and cannot be recompiled at once.
+//! Deferred recompilation, for functions of other dylibs that have inlined a replaced body and cannot be recompiled at once.
 //!
 //! ```text
-//!   redefine base ── top, elsewhere, is being compiled, and that waits for the redefinition ──► its cell leads to a stub again
+//!   redefine base ── top, elsewhere, is being compiled, which waits for the redefinition ──► its cell calls a stub again
 //!                                                                     next call of top ── recompiled ──► its new body
 //! ```
 //!
-//! The redefinition is in force before its dependants are processed, so it cannot be undone; and waiting for such a function would be
+//! The redefinition is in force before its dependants are processed, so it cannot be undone; waiting for such a function would be
 //! a deadlock. So its cell gets a version with a source that recompiles the function at its next call, from the state
-//! at that time. A compilation under way meanwhile is not published: that version does not accept its code. If the function cannot be
-//! recompiled, the call throws the reason, and the next one tries again.
+//! at that time. A compilation in progress is not published: that version does not accept its code. If the function cannot be
+//! recompiled, the call throws the reason, and the next call tries again.
 //!
 //! A function for which the new definition has another type is not recompiled: it keeps its code and its entries in the tables, and
 //! [`Redefined`] names it.
@@ -26,22 +26,22 @@ use super::error::SessionError;
 use super::invalidation::Hit;
 use super::lazy::{BODY, Body, elsewhere};
 
-/// The outcome for functions that have inlined a redefined one. All others have got new versions, and the next call of each compiles
-/// what is true then ([`Session::take_invalidations`](super::Session::take_invalidations)).
+/// The outcome for functions that have inlined a redefined one. All functions not listed have new versions; the next call of each compiles
+/// it from the definitions at that time ([`Session::take_invalidations`](super::Session::take_invalidations)).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Redefined {
-    /// Functions of other dylibs that could not be evicted in the same step, because they are being compiled and that waits for the thread that
-    /// redefines. No call enters their old code any more; the next call recompiles them.
+    /// Functions of other dylibs that could not be evicted in the same step, because their compilation waits for the thread that
+    /// redefines. Calls no longer enter their old code; the next call recompiles them.
     pub later: Vec<Name>,
-    /// Functions that keep what they have inlined: the new definitions do not fit, because their types are others; or they could not be
-    /// evicted, and were not looked up yet.
+    /// Functions that keep what they have inlined: the new definitions do not fit, because their types differ; or the functions could not be
+    /// evicted and have not been looked up yet.
     pub kept: Vec<Name>,
     /// Functions whose new definitions have another result type.
     pub retyped: Vec<Retyped>,
 }
 
-/// A function whose result type was changed by a redefinition. Callers that were compiled, or only declared, for the old type are among
+/// A function whose result type a redefinition changed. Callers that were compiled, or only declared, for the old type are among
 /// [`Redefined::kept`] or call the old definition, until they are defined again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -76,9 +76,9 @@ impl Materialize for Deferred {
         let mut kept = Vec::new();
         self.dylib.upgrade()?.recompile(std::slice::from_ref(&self.hit), &mut kept)?;
         match kept.pop() {
-            // It has been promised that the old code is not entered.
+            // [`Redefined::later`] guarantees that the old code is not entered.
             Some(name) => Err(SessionError::Unfit { function: name.to_string() }.into()),
-            // The slot has another source then, and asks that one; also if another thread has defined the function, or recompiled it.
+            // The slot has another source by now and requests that one, also if another thread has defined or recompiled the function.
             None => self.body.materialize(),
         }
     }
@@ -88,8 +88,8 @@ impl Materialize for Deferred {
     }
 }
 
-/// Lets the next call of each function, from the next world on, recompile it. Says which they are, and which have no slot: to make
-/// one would be to wait.
+/// Makes the next call of each function, from the next world on, recompile it. Records these functions, and the ones without a slot: making
+/// a slot would have to wait.
 pub(super) fn defer(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) {
     let session = &dylib.session;
     let (linking, shared) = (session.linking(), &session.inner.shared);

@@ -1,4 +1,4 @@
-//! Defining functions in a dylib: programs, promises, functions of the host.
+//! Defining functions in a dylib: programs, promises, host functions.
 //!
 //! ```text
 //!   prepare: callers to recompile, units, cells ──► one step: is this still true? ──yes──► in force ──► callers in other dylibs
@@ -8,11 +8,11 @@
 //!
 //! Preparation holds no lock, so other threads may change its inputs meanwhile. The step checks them again and fails if
 //! they have changed (`invalidation.rs` lists the inputs); otherwise the whole batch comes into force in it (`batch.rs`).
-//! After the step nothing waits. Callers in other dylibs that have inlined a body are recompiled afterwards, dylib by
+//! Nothing waits after the step. Callers in other dylibs that have inlined a body are recompiled afterwards, dylib by
 //! dylib; `deferred.rs` holds those that cannot be recompiled at once.
 //!
 //! Only the step finds the weak functions that existing definitions override. The program is then prepared again with
-//! these as external functions: they are not announced, and their bodies are not inlined.
+//! these as external functions: it does not define them, and their bodies are not inlined.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ use crate::native_type::type_of;
 
 type MakeProgram = Box<dyn FnOnce(&Dylib) -> Result<Definitions, SessionError> + Send>;
 
-/// The maker of a program of which the embedder builds the module.
+/// The promise's callback for a program whose module the embedder builds.
 fn built_by(
     make: impl FnOnce(&Dylib) -> Result<Module, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
 ) -> MakeProgram {
@@ -63,7 +63,7 @@ impl Dylib {
     }
 
     /// Defines functions and replaces those with the same names. Running frames stay in their world and call the old
-    /// functions; later calls from Rust reach the new ones. A function that exists stays eager or lazy, as it was. The
+    /// functions; later calls from Rust reach the new ones. An existing function stays eager or lazy, as it was. The
     /// result lists functions of other dylibs that had inlined an old body.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Dylib {
     fn define_with(&self, definitions: Definitions, replace: bool) -> Result<Redefined, SessionError> {
         let mut definitions = self.transformed(definitions)?;
         if !self.session.has_open_doors() {
-            // They may be of another session, or read without one.
+            // The definitions may come from another session, or have been read without one.
             definitions.check_doors()?;
         }
         self.session.price(&mut definitions);
@@ -103,7 +103,7 @@ impl Dylib {
     ) -> Result<Option<Redefined>, SessionError> {
         let (manner, module) = (definitions.manner, &mut definitions.module);
         let mut own: Vec<FuncId> = module.funcs().map(|(id, _)| id).take(definitions.own).collect();
-        // Functions are compiled in separate units, but facts of the module are about all: another function may assign
+        // Functions are compiled in separate units, but facts of the module concern all of them: another function may assign
         // a global that this one reads, or pass it to C as a callback.
         module.note_facts();
         if self.is_shared(module) {
@@ -180,7 +180,7 @@ impl Dylib {
         Ok(Some(redefined))
     }
 
-    /// Looks symbols of this dylib up, which compiles them, and waits for nothing. A failure is reported.
+    /// Looks up symbols of this dylib, which compiles them, without waiting. A failure is reported.
     pub(super) fn compile_in_background(
         &self,
         symbols: impl IntoIterator<Item = Symbol>,
@@ -195,7 +195,7 @@ impl Dylib {
         });
     }
 
-    /// Refuses to replace what leads to a function of another name: callers have the cell of that.
+    /// Refuses to replace an alias of a function: callers use the cell of the original.
     fn check_aliases(&self, module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
         let Some(scope) = self.session.scope(self.linking.id()) else { return Ok(()) };
         let mut symbols = own.iter().map(|&id| module[id].symbol(&module.cx));
@@ -203,7 +203,7 @@ impl Dylib {
         symbols.find(is_alias).map_or(Ok(()), |name| Err(SessionError::IsAlias { name }))
     }
 
-    /// The functions of `own` that are lazy. With `replace`, a function that exists stays lazy or eager, as it was.
+    /// The functions of `own` that are lazy. With `replace`, an existing function stays lazy or eager, as it was.
     pub(super) fn lazy_among(
         &self,
         module: &Module,
@@ -233,7 +233,7 @@ impl Dylib {
         self.promise_with(signatures, built_by(make), false).map(drop)
     }
 
-    /// As [`Dylib::promise`], for a program that `make` reads: with [`Dylib::read`] of the dylib that it gets. How the program is to be defined does not count.
+    /// As [`Dylib::promise`], for a program that `make` reads: with [`Dylib::read`] of the dylib it receives. The program's definition options are ignored.
     ///
     /// # Errors
     /// As [`Dylib::promise`].
@@ -265,7 +265,7 @@ impl Dylib {
     ) -> Result<Redefined, SessionError> {
         let declare = |cx: &Arc<Context>| {
             let mut declared = Module::new(cx.clone());
-            // Signatures of equal name and types are one promise.
+            // Signatures with equal names and types are one promise.
             let add = |signature: &Signature| declared.add_func(signature.declare(cx)).ok();
             let own: Vec<FuncId> = signatures.iter().filter_map(add).collect();
             let uses = uses(&declared, own.len());
@@ -316,11 +316,11 @@ impl Dylib {
         }
     }
 
-    /// Defines a function of the host: a closure that takes the function object and the arguments as objects, and returns an
+    /// Defines a host function: a closure that takes the function object and the arguments as objects, and returns an
     /// object of the result's type or an exception. Programs call it like any other function.
     ///
     /// # Errors
-    /// As [`Dylib::define`]; a type in the signature has no objects.
+    /// As [`Dylib::define`]; a type in the signature has no object representation.
     pub fn define_host(
         &self,
         signature: &Signature,
@@ -332,10 +332,10 @@ impl Dylib {
         self.define(self.host(signature, MethodEntry::host(body))?)
     }
 
-    /// Defines a function of the host and replaces the one of its name and types, which may be a function of a program, as [`Dylib::redefine`].
+    /// Defines a host function and replaces the function with its name and types, which may be a program's, as [`Dylib::redefine`].
     ///
     /// # Errors
-    /// As [`Dylib::redefine`]; a type in the signature has no objects.
+    /// As [`Dylib::redefine`]; a type in the signature has no object representation.
     pub fn redefine_host(
         &self,
         signature: &Signature,
@@ -359,7 +359,7 @@ impl Dylib {
         Ok(definitions)
     }
 
-    /// Defines a typed function of the host: a closure whose arguments and result stay in registers where they are numbers. It has the signature of the
+    /// Defines a typed host function: a closure whose numeric arguments and result are passed in registers. It has the signature of the
     /// closure:
     ///
     /// | Rust, as an argument | as a result | Julia |
@@ -368,11 +368,11 @@ impl Dylib {
     /// | | `()` | `Nothing` |
     /// | `&str` | `String` | `String` |
     /// | `&[T]`, `&mut [T]` of integers and floats | `Vec<T>` | `Vector{T}` |
-    /// | [`Persistent`](brolga_runtime::heap::Persistent), a handle that can be stored | the same | `Any` |
+    /// | [`Persistent`](brolga_runtime::heap::Persistent), a handle that may be stored | the same | `Any` |
     ///
-    /// The result may be in a `Result`; the text of an error becomes an `ErrorException` in the program, and so does a panic. Text and slices are views
-    /// of the program's objects: a closure that takes some calls no compiled code of its runtime (such calls are refused), and two slices of one call that overlap, one of
-    /// them mutable, are an error. Another thread that changes an object meanwhile is the embedder's affair, as everywhere
+    /// The result may be wrapped in a `Result`; the text of an error becomes an `ErrorException` in the program, and so does a panic. Text and slices are views
+    /// of the program's objects: a closure that takes views cannot call compiled code of its runtime (such calls are refused), and two overlapping slices in one call, one of
+    /// them mutable, are an error. Preventing other threads from changing an object meanwhile is the embedder's responsibility, as everywhere
     /// ([`brolga_ir::doors`]).
     ///
     /// ```
@@ -410,8 +410,8 @@ impl Dylib {
         self.define(self.typed_host(name, body)?)
     }
 
-    /// Defines a typed function of the host and replaces the one of its name and types, which may be a function of a program, as [`Dylib::redefine`]. The
-    /// former closure is dropped when no thread can call it.
+    /// Defines a typed host function and replaces the function with its name and types, which may be a program's, as [`Dylib::redefine`]. The
+    /// replaced closure is dropped when no thread can call it any more.
     ///
     /// # Errors
     /// As [`Dylib::redefine`].
@@ -431,7 +431,7 @@ impl Dylib {
         let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
         let built = host::typed_module(cx, &settling, name, &host);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
-        // The call by address is the session's, not a door of the program.
+        // The call by address is made by the session; it is not a door of the program.
         let mut definitions = self.build_trusted(built)?.of_session();
         let HostFunction { method, owner, .. } = host;
         let method = host::add_settling(runtime, cx, &settling, name, method);
@@ -441,7 +441,7 @@ impl Dylib {
     }
 }
 
-/// Refuses functions whose symbols end like those of bodies and initialisers. Only low functions can have such symbols; those
+/// Refuses functions whose symbols have the suffix of a body or initialiser. Only low functions can have such symbols; the symbols
 /// of high functions end with their types.
 fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
     let is_inner =
@@ -452,7 +452,7 @@ fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
     }
 }
 
-/// The symbols of the functions that `names` name, each by its bare name or its symbol.
+/// The symbols of the functions in `names`, each given by its bare name or its symbol.
 fn symbols_of(module: &Module, own: &[FuncId], names: &[String]) -> Result<Vec<String>, SessionError> {
     let find = |name: &String| {
         let called = |&&id: &&FuncId| {

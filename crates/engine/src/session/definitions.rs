@@ -1,6 +1,6 @@
-//! Definitions that are made in one step: the functions of a program, and their options.
+//! Definitions: the functions of a program that are defined in one step, and their options.
 //!
-//! A dylib makes them by reading a program (`reading.rs`) and puts them into its tables (`define.rs`).
+//! A dylib creates them by reading a program (`reading.rs`) and enters them into its tables (`define.rs`).
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::names_in::Bindings;
 use super::tiering::policy::Policy;
 use crate::program::{Callees, Program, no_doors_built, no_doors_read};
 
-/// A verified program that is to be defined in a dylib. Made by [`Dylib::read`](super::Dylib::read),
+/// A verified program, ready to be defined in a dylib. Created by [`Dylib::read`](super::Dylib::read),
 /// [`Dylib::build`](super::Dylib::build), or from a [`Program`].
 ///
 /// ```
@@ -41,27 +41,27 @@ use crate::program::{Callees, Program, no_doors_built, no_doors_read};
 #[must_use = "nothing is defined until it is given to a dylib"]
 pub struct Definitions {
     pub(crate) module: Module,
-    /// How many functions at the front of the module are its own.
+    /// The number of the program's own functions, which come first in the module.
     pub(crate) own: usize,
     pub(crate) manner: Manner,
     /// The imports, and the importer.
     pub(crate) imported: Option<(Dylib, Imported)>,
-    /// The dylibs of the methods that it has imported.
+    /// The dylibs of its imported methods.
     pub(crate) bindings: Bindings,
-    /// The calls of methods and C functions that are not there, in words.
+    /// The calls of missing methods and C functions, as text.
     pub(crate) missing: Vec<String>,
-    /// The functions of Base of which the module has methods of the prelude behind its own functions.
+    /// The functions of Base whose prelude methods the module has after its own functions.
     pub(crate) library: BTreeSet<Type>,
     pub(crate) starts: Option<Priority>,
     pub(crate) initializers: Vec<(String, i32)>,
     pub(crate) finalizers: Vec<String>,
-    /// Objects that live as long as the code.
+    /// Objects kept alive by the code.
     pub(crate) kept: Option<Kept>,
-    /// How many functions at the front of the module are looked at for doors: the others come from the prelude.
+    /// The number of functions, from the first, that are checked for doors: the others come from the prelude.
     pub(super) written: usize,
-    /// The text of a program that was read before.
+    /// The source text of a program that was read.
     pub(super) source: Option<SourceFile>,
-    /// Whether its functions have prices.
+    /// Whether its functions are priced.
     pub(super) is_priced: bool,
 }
 
@@ -71,15 +71,14 @@ pub(crate) struct Manner {
     pub(crate) is_weak: bool,
     pub(crate) is_hidden: bool,
     pub(crate) is_inlinable: bool,
-    /// Whether all are compiled together.
+    /// Whether all functions are compiled together.
     pub(crate) is_whole: bool,
     pub(crate) is_lazy: bool,
     pub(crate) is_replaceable: bool,
-    /// Whether they belong to the session's library.
+    /// Whether the definitions belong to the session's library.
     pub(crate) is_library: bool,
-    /// The policy of tiers.
     pub(crate) policy: Policy,
-    /// When a method or C function that they call and that is not there is refused.
+    /// When calls of missing methods and C functions are refused.
     pub(crate) callees: Callees,
 }
 
@@ -103,7 +102,7 @@ impl Definitions {
         }
     }
 
-    /// Gives its own functions prices, unless they have some, or are the session's.
+    /// Prices its own functions, unless they are priced already or are the session's.
     pub(super) fn price(&mut self) {
         if !self.manner.is_library && !std::mem::replace(&mut self.is_priced, true) {
             let own = self.own;
@@ -111,23 +110,23 @@ impl Definitions {
         }
     }
 
-    /// Whether functions that an embedder has written have prices.
+    /// Whether functions written by the embedder are priced.
     pub(super) fn takes_fuel(&self) -> bool {
         fuel::spends(&self.module, self.own)
     }
 
-    /// They are the session's own: their doors have been checked, and they have no prices.
+    /// Marks the definitions as the session's own: their doors have been checked, and they are not priced.
     pub(super) fn of_session(mut self) -> Self {
         (self.written, self.is_priced) = (0, true);
         self
     }
 
-    /// Whether the embedder has them from a text, a builder or a program.
+    /// Whether the embedder made them, from text, a builder or a program.
     pub(super) fn is_of_embedder(&self) -> bool {
         self.written > 0 && !self.manner.is_library
     }
 
-    /// Checks that there are no doors. The library has some inside, and is trusted.
+    /// Checks that there are no doors. The library contains some and is trusted.
     pub(super) fn check_doors(&self) -> Result<(), SessionError> {
         match &self.source {
             _ if self.manner.is_library => {}
@@ -137,64 +136,64 @@ impl Definitions {
         Ok(())
     }
 
-    /// The symbols of its functions, in the order of the program.
+    /// The symbols of its functions, in program order.
     pub fn functions(&self) -> Vec<String> {
         self.module.funcs().take(self.own).map(|(_, func)| func.symbol(&self.module.cx)).collect()
     }
 
-    /// They belong to the session's library: all other methods override theirs.
+    /// Marks the definitions as the session's library: all other methods override theirs.
     pub(super) fn of_library(mut self) -> Self {
         self.manner.is_library = true;
         self
     }
 
-    /// The calls of undefined methods, in words, one for each; none but after [`Dylib::read_late`](super::Dylib::read_late).
+    /// The calls of undefined methods as text, one for each; empty except after [`Dylib::read_late`](super::Dylib::read_late).
     pub fn missing(&self) -> &[String] {
         &self.missing
     }
 
-    /// Other definitions of their names override them, until their first lookup.
+    /// Makes the definitions weak: other definitions of their names override them, until their first lookup.
     pub fn weak(mut self) -> Self {
         self.manner.is_weak = true;
         self
     }
 
-    /// Other dylibs do not see them: not by static calls, and not by look-ups. A dynamic call of a function value reaches its hidden methods as well. A name of which a dylib
-    /// has hidden methods alone means nothing in the dylibs that are linked to it, which may have functions of their own by it.
+    /// Hides the definitions from static calls and look-ups of other dylibs. A dynamic call of a function value still reaches its hidden methods. A name for which a dylib
+    /// has only hidden methods is undefined in the dylibs that are linked to it, which may have their own functions of that name.
     pub fn hidden(mut self) -> Self {
         self.manner.is_hidden = true;
         self
     }
 
-    /// Programs that are read or built later may inline them. When they are redefined, code that has done so is recompiled.
+    /// Allows programs that are read or built later to inline them. When they are redefined, code that inlined them is recompiled.
     pub fn inlinable(mut self) -> Self {
         self.manner.is_inlinable = true;
         self
     }
 
-    /// All functions are compiled, linked and freed together, and not one by one when each is needed.
+    /// Compiles, links and frees all functions together, rather than one by one on demand.
     pub fn together(mut self) -> Self {
         self.manner.is_whole = true;
         self
     }
 
-    /// Each function is compiled when it is called first, and not when it is looked up. Functions of the program may be inlined into each other.
+    /// Compiles each function at its first call, not at its lookup. Functions of the program may be inlined into each other.
     pub fn lazy(mut self) -> Self {
         self.manner.is_lazy = true;
         self
     }
 
     /// Lazy, and a redefinition replaces a function for all its callers at their next call, running frames included. Functions of the program
-    /// know nothing of each other but their types, and nothing is inlined. For hot reload; all other kinds keep a running frame in its world. A function
-    /// that was defined as another kind keeps that.
+    /// rely only on each other's types, and nothing is inlined. For hot reload; all other kinds keep a running frame in its world. A function
+    /// that was defined as another kind keeps its kind.
     pub fn replaceable(mut self) -> Self {
         (self.manner.is_lazy, self.manner.is_replaceable) = (true, true);
         self
     }
 
-    /// Lazy, and compiled twice: fast when it is called first, and as the session's options say after `calls` calls.
-    /// The latter is an idle task of the session's [`Workers`](super::Workers), or done by [`Session::optimize_hot`] where tasks are run by threads
-    /// that wait for them only. A loop that iterates for long is left for better code while it runs ([`Definitions::iterations`]).
+    /// Lazy, and compiled twice: quickly at the first call, and with the session's options after `calls` calls.
+    /// The second compilation is an idle task of the session's [`Workers`](super::Workers), or runs in [`Session::optimize_hot`] where only waiting
+    /// threads run tasks. A running loop with many iterations continues in the better code ([`Definitions::iterations`]).
     ///
     /// [`Session::optimize_hot`]: super::Session::optimize_hot
     pub fn tiered(mut self, calls: u32) -> Self {
@@ -203,49 +202,49 @@ impl Definitions {
         self
     }
 
-    /// For functions in two tiers: after how many iterations a loop of the first is left, while it runs, for code of the second. Ten times
-    /// the calls if this is not said. Loops under an exception handler of their function are not left.
+    /// For functions in two tiers: the number of iterations after which a running loop of the first tier continues in code of the second. The default
+    /// is ten times the calls. Loops under an exception handler of their function stay in the first tier.
     pub fn iterations(mut self, iterations: u32) -> Self {
         self.manner.policy.iterations = Some(iterations);
         self
     }
 
-    /// For functions in two tiers: whether the first counts the outcomes of its branches and the types with which its dynamic calls are
-    /// made, so that the second is made for that. It does if this is not said.
+    /// For functions in two tiers: whether the first tier counts the outcomes of its branches and the argument types of its dynamic
+    /// calls, to optimise the second tier for them. The default is true.
     pub fn profiled(mut self, profiled: bool) -> Self {
         self.manner.policy.is_profiled = profiled;
         self
     }
 
-    /// For functions in two tiers: up to `calls` calls of each are interpreted while it is not compiled, so that a first call waits
-    /// for nothing, and what is seldom called never becomes code. Behind half of them, or sooner if they go through long loops, an idle
-    /// task of the session's [`Workers`](super::Workers) compiles the function, or [`Session::optimize_hot`](super::Session::optimize_hot) where tasks
-    /// are run by threads that wait for them only, or the call behind the last of them. It concerns functions that
-    /// compute with numbers alone and call only such as can be seen with them; all others are compiled by their first call.
+    /// For functions in two tiers: up to `calls` calls of each function are interpreted while it is not compiled, so that a first call waits
+    /// for nothing, and a rarely called function is never compiled. After half of them, or sooner if they run long loops, an idle
+    /// task of the session's [`Workers`](super::Workers) compiles the function, or [`Session::optimize_hot`](super::Session::optimize_hot) where only
+    /// waiting threads run tasks, or the first call after the last interpreted one. This applies to functions that
+    /// compute only with numbers and call only visible functions of this kind; all others are compiled by their first call.
     pub fn interpreted(mut self, calls: u32) -> Self {
         self.manner.policy.interpreted = calls;
         self
     }
 
-    /// Starts to compile them now, with this urgency, and not at the first lookup.
+    /// Starts their compilation when they are defined, with this priority, rather than at the first lookup.
     pub fn start(mut self, priority: Priority) -> Self {
         self.starts = Some(priority);
         self
     }
 
-    /// A function without arguments that runs when the dylib is opened. Takes a bare name or a symbol.
+    /// Adds a function without arguments that runs when the dylib is opened, by bare name or symbol.
     pub fn initializer(self, name: &str) -> Self {
         self.initializer_at(name, 0)
     }
 
-    /// As [`Definitions::initializer`], with a priority among the initialisers of the dylib, as C's: the lowest runs first, and those of one priority run in the order of their definitions. Dylibs that
-    /// this one sees come before it, whatever their priorities.
+    /// As [`Definitions::initializer`], with a C-like priority among the initialisers of the dylib: the lowest runs first, and initialisers of equal priority run in definition order. Dylibs that
+    /// this one sees are initialised before it, whatever the priorities.
     pub fn initializer_at(mut self, name: &str, priority: i32) -> Self {
         self.initializers.push((name.to_owned(), priority));
         self
     }
 
-    /// A function without arguments that runs when the dylib is closed, or the session ends.
+    /// Adds a function without arguments that runs when the dylib is closed or the session ends.
     pub fn finalizer(mut self, name: &str) -> Self {
         self.finalizers.push(name.to_owned());
         self

@@ -1,12 +1,12 @@
-//! Functions that are compiled apart from the session's tables, because they have no symbol.
+//! Functions compiled outside the session's tables, because they have no symbol.
 //!
 //! | function | holder of its code |
 //! |---|---|
 //! | the continuation of a loop (`osr.rs`) | the cell of the loop's entry |
 //! | a version that was superseded before it was compiled (`lazy.rs`) | the version in the function's cell |
 //!
-//! Its compilation looks its callees up, in the link order of its dylib, and waits for them. They are cells, through which the thread
-//! reaches the versions of its world. It is optimised together with the program that it was defined in.
+//! The compilation looks up the callees in the link order of the dylib and waits for them. They are cells, through which the thread
+//! reaches the versions of its world. The function is optimised together with the program that defined it.
 //!
 //! Cost: a copy of its program's functions and one compile.
 
@@ -26,7 +26,7 @@ use super::needs::Needs;
 use super::shared::Shared;
 use super::target::Native;
 
-/// Compiles one function of `module`, which is a copy of the program of `input`, and links it. It is kept in the cache under these facts.
+/// Compiles one function of `module`, which is a copy of the program of `input`, and links it. Its code is stored in the cache under these facts.
 pub(super) fn compile(
     shared: &Arc<Shared>,
     session: &linking::Session<Native>,
@@ -41,7 +41,7 @@ pub(super) fn compile(
     link(shared, session, dylib, &input, &output, &symbol)
 }
 
-/// Links a function of this type that the cache has under these facts; nothing if it has none. It calls functions of the program of `input`.
+/// Links the function of this type that the cache has under these facts, if any. It calls functions of the program of `input`.
 pub(super) fn find(
     shared: &Arc<Shared>,
     session: &linking::Session<Native>,

@@ -1,4 +1,4 @@
-//! A session as text: its dylibs, their symbols, and the states of these.
+//! A session as text: its dylibs, their symbols, and the states of the symbols.
 //!
 //! ```text
 //!   dylib `main`: main, facade
@@ -21,15 +21,15 @@ use super::sync::lock;
 use super::{Exports, Inner, Session};
 
 impl Session {
-    /// Has `reporter` called with each failure that no look-up was waiting for when it happened: of work that was [started](super::Definitions::start), of dependants of what failed. Later
-    /// look-ups get the failure too. It is called by the thread on which the failure happens, without a lock; a reporter that was set before is replaced.
+    /// Sets `reporter` to be called with each failure that no look-up was waiting for when it happened: of work that was [started](super::Definitions::start), of dependants of failed symbols. Later
+    /// look-ups get the failure too. It is called without a lock, on the thread where the failure happens, and replaces the previous reporter.
     pub fn report_failures(&self, reporter: impl Fn(&SessionError) + Send + Sync + 'static) {
         let former = lock(&self.inner.reporter).replace(Arc::new(reporter));
         drop(former);
     }
 
-    /// Has `observer` called with what happens to symbols from now on: defined, started, resolved, emitted with what it waits for, ready, failed, removed. It gets the events of one step of the
-    /// session in order, on the thread that made the step and without a lock; events of several threads are in the order of their numbers. An observer that was set before is replaced. While
+    /// Sets `observer` to be called with the symbol events from now on: defined, started, resolved, emitted (with the symbols it waits for), ready, failed, removed. It receives the events of one step of the
+    /// session in order, without a lock, on the thread that made the step; the numbers of events order the events of several threads. It replaces the previous observer. While
     /// there is none, nothing is recorded.
     pub fn observe(&self, observer: impl Fn(&[Observed]) + Send + Sync + 'static) {
         let former = lock(&self.inner.observer).replace(Arc::new(observer));
@@ -37,7 +37,7 @@ impl Session {
         self.linking().observe(true);
     }
 
-    /// A text with all dylibs, their links, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. For people: its form may change.
+    /// Returns a text with all dylibs, their links, re-exports and symbols, the state of each symbol, what it waits for and its users. For human readers: the format may change.
     pub fn dump(&self) -> String {
         let mut linkings: Vec<linking::Dylib<super::Native>> =
             lock(&self.inner.homes).values().map(|home| home.linking.clone()).collect();
@@ -55,7 +55,7 @@ impl Session {
 pub(super) type Observer = Arc<dyn Fn(&[Observed]) + Send + Sync>;
 
 impl Inner {
-    /// Shows events to the observer.
+    /// Passes events to the observer.
     pub(super) fn show(&self, events: &[Observed]) {
         let observer = lock(&self.observer).clone();
         if let Some(observer) = observer {
@@ -63,7 +63,7 @@ impl Inner {
         }
     }
 
-    /// Reports a failure that nobody waits for.
+    /// Reports a failure that no lookup waits for.
     pub(super) fn report(&self, error: &SessionError) {
         let reporter = lock(&self.reporter).clone();
         if let Some(reporter) = reporter {
@@ -74,7 +74,7 @@ impl Inner {
 
 impl Dylib {
     /// A snapshot of its symbols in the order of their names: functions by their types (`fib(Int64)`), C symbols, and declarations, whose symbols end in `#global`, `#type`, `#reexport` and `#source`. Parts of
-    /// functions that the session has beside them are left out.
+    /// functions that the session keeps separately are omitted.
     ///
     /// # Errors
     /// The dylib is closed.

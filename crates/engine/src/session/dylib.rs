@@ -1,4 +1,4 @@
-//! Dylibs: links, look-ups and removal. Other files add to them: `reading.rs` reads programs, `define.rs` defines them, `opening.rs` runs initialisers and
+//! Dylibs: links, look-ups and removal. Other files extend them: `reading.rs` reads programs, `define.rs` defines them, `opening.rs` runs initialisers and
 //! finalisers, `libraries.rs` finds C symbols.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub struct Dylib {
     pub(super) linking: linking::Dylib<Native>,
 }
 
-/// A function as [`Dylib::methods`] lists it.
+/// An item of [`Dylib::methods`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Method {
@@ -57,18 +57,18 @@ pub struct Method {
     pub name: String,
     /// Its symbol: `fib(Int64)`.
     pub symbol: String,
-    /// The type of its result; none for a low function, and for one with types of another context.
+    /// The type of its result; `None` for a low function, and for a function with types of another context.
     pub result: Option<String>,
 }
 
-/// The meaning of a name in a dylib.
+/// The resolution of a name in a dylib.
 struct Meant {
     symbol: SymbolRef,
-    /// The dylib that has it, if it is re-exported; else the first one in the link order that has it.
+    /// The dylib that defines it, if it is re-exported; else the first one in the link order that defines it.
     at: Option<DylibId>,
 }
 
-/// A handle that does not keep the session: for what the session itself keeps.
+/// A handle that does not keep the session alive: for objects that the session itself owns.
 #[derive(Clone)]
 pub struct WeakDylib {
     inner: Weak<Inner>,
@@ -76,10 +76,10 @@ pub struct WeakDylib {
 }
 
 impl WeakDylib {
-    /// The dylib.
+    /// Returns the dylib.
     ///
     /// # Errors
-    /// The session is gone: [`SymbolError::SessionEnded`](super::SymbolError::SessionEnded).
+    /// The session no longer exists: [`SymbolError::SessionEnded`](super::SymbolError::SessionEnded).
     pub fn upgrade(&self) -> Result<Dylib, SessionError> {
         let inner = self.inner.upgrade().ok_or(linking::Error::SessionEnded)?;
         Ok(Dylib { session: Session { inner }, linking: self.linking.upgrade()? })
@@ -87,7 +87,7 @@ impl WeakDylib {
 }
 
 impl Dylib {
-    /// A handle that does not keep the session.
+    /// Returns a handle that does not keep the session alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakDylib {
         let linking = Arc::new(self.linking.downgrade());
@@ -108,14 +108,14 @@ impl Dylib {
         &self.session
     }
 
-    /// The dylib of the linking model, for the tests of this workspace. The address that it has of a function of a program is the one of the function's cell, a word that calls go through:
-    /// nobody may call it. [`Function::c_address`](super::Function::c_address) is what C may call, and [`Dylib::func`] what Rust may.
+    /// The dylib of the linking model, for the tests of this workspace. The address it has for a program's function is the address of the function's cell, a word that calls go through:
+    /// it must not be called. C calls [`Function::c_address`](super::Function::c_address), and Rust calls [`Dylib::func`].
     #[doc(hidden)]
     pub fn linking(&self) -> &linking::Dylib<Native> {
         &self.linking
     }
 
-    /// Sees, from now on, what `other` exports, after what it sees already.
+    /// Appends `other` to the link order: from now on this dylib sees the exports of `other`, after everything it sees already.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -126,12 +126,12 @@ impl Dylib {
             Some(library) => self.linking.add_links_before(links, library)?,
             None => self.linking.add_links(links)?,
         }
-        // The other one may define a name next that programs of this one have mentioned.
+        // The other dylib may later define a name that programs of this one have mentioned.
         self.note_order();
         Ok(())
     }
 
-    /// Takes another dylib out of its link order. Code that was linked before keeps what it calls.
+    /// Removes another dylib from its link order. Code linked before keeps its callees.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -141,7 +141,7 @@ impl Dylib {
         Ok(())
     }
 
-    /// The dylibs in its link order, the first one first. The library of Base, which is the last one, is left out.
+    /// The dylibs in its link order, in order. The library of Base, which is always the last, is omitted.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -152,10 +152,10 @@ impl Dylib {
         Ok(links.filter_map(dylib).collect())
     }
 
-    /// Sets its link order: of itself it sees everything, of the others what they export. It may be anywhere in the order, or not in it.
+    /// Sets its link order: it sees everything in itself, and the exports of the others. It may be anywhere in the order, or absent.
     ///
     /// # Errors
-    /// The dylib is closed, or one of the others is of another session. A closed one in the order is as if it were not there.
+    /// The dylib is closed, or one of the others belongs to another session. Closed dylibs in the order are ignored.
     pub fn set_links(&self, order: &[&Dylib]) -> Result<(), SessionError> {
         let link = |dylib: &&Dylib| match dylib.linking.id() == self.linking.id() {
             true => self.linking.all(),
@@ -169,18 +169,18 @@ impl Dylib {
         Ok(())
     }
 
-    /// Whether a module is of the session's context or a view of it, so that its functions can be declared to others.
+    /// Whether a module uses the session's context or a view of it, so that its functions can be declared to others.
     pub(super) fn is_shared(&self, module: &Module) -> bool {
         module.cx.is_same(self.session.context())
     }
 
-    /// A function by its bare name, if only one method has it, or by its symbol (`fib(Int64)`), in what the dylib sees: waits until
+    /// Looks up a function that the dylib sees, by its bare name if it has only one method, or by its symbol (`fib(Int64)`). Waits until
     /// it can be called, and compiles meanwhile.
     ///
     /// # Errors
-    /// There is none, or several; it or something that it needs failed.
+    /// There are none or several; the function or something that it needs failed.
     pub fn function(&self, name: &str) -> Result<Function, SessionError> {
-        // One whose name goes meanwhile is not found: its place gets another generation.
+        // If the name is removed meanwhile, the symbol is not found: its slot gets another generation.
         if let Some(symbol) = self.session.linking().names().find(name)
             && let Some(function) = self.ready(symbol)
         {
@@ -201,7 +201,7 @@ impl Dylib {
         Ok(self.function(name)?.typed()?)
     }
 
-    /// As [`Dylib::function`], to be called inside a scope with objects among its arguments and results.
+    /// As [`Dylib::function`], for calls inside a scope with objects among the arguments and results.
     ///
     /// # Errors
     /// Also when the function has other types.
@@ -209,10 +209,10 @@ impl Dylib {
         Ok(self.function(name)?.scoped()?)
     }
 
-    /// Functions by their names, all or none, each as [`Dylib::function`] finds it. They are compiled together, where several threads work.
+    /// Looks up functions by their names, all or none, as [`Dylib::function`] does. With several threads they are compiled in parallel.
     ///
     /// # Errors
-    /// Some are missing, and the error names all of these; or one failed.
+    /// Some are missing, and the error names all missing ones; or one failed.
     pub fn functions(&self, names: &[&str]) -> Result<Vec<Function>, SessionError> {
         let meant = names.iter().map(|name| self.sought(name)).collect::<Result<Vec<Meant>, _>>()?;
         let wants = meant.iter().map(|meant| Want {
@@ -228,7 +228,7 @@ impl Dylib {
         names.iter().map(|name| self.function(name)).collect()
     }
 
-    /// Asks for a function, without waiting for it.
+    /// Requests a function, without waiting for it.
     pub fn request(&self, name: &str) -> Request {
         let known = |meant: &Meant| self.ready(meant.symbol.symbol()).filter(|_| meant.at.is_none());
         match self.sought(name).map(|meant| (known(&meant), meant)) {
@@ -251,7 +251,7 @@ impl Dylib {
         Request::asked(name, &self.session, lookup)
     }
 
-    /// A function of this dylib that is ready and still where it was found, if no other dylib is before this one in the link order. Takes no lock of the session,
+    /// A function of this dylib that is ready and whose address is unchanged, if no other dylib comes before this one in the link order. Takes no lock of the session,
     /// unless the embedder has set that order.
     fn ready(&self, symbol: Symbol) -> Option<Function> {
         if !self.linking.is_first() {
@@ -263,13 +263,13 @@ impl Dylib {
         is_ready.then(|| Function::new(function))
     }
 
-    /// The meaning of a name that is looked up, which sources are asked for if it is missing.
+    /// Resolves a looked-up name; if it is missing, it is requested from sources.
     fn sought(&self, name: &str) -> Result<Meant, SessionError> {
         self.supplied(name.split('(').next().unwrap_or(name))?;
         self.meaning(name)
     }
 
-    /// The meaning of a name.
+    /// Resolves a name.
     fn meaning(&self, name: &str) -> Result<Meant, SessionError> {
         let (linking, inner) = (self.session.linking(), &self.session.inner);
         let order = |name: &str| inner.owners.order(self.linking.id(), name);
@@ -292,7 +292,7 @@ impl Dylib {
             let mut methods = seen.symbols(name);
             methods.retain(|method| self.session.defines(seen.dylib, method));
             if methods.len() > 1 {
-                // Methods for former types have another name now.
+                // Methods for superseded types have another name now.
                 methods.retain(|method| inner.types.is_meant(order, method));
             }
             match methods.as_slice() {
@@ -309,7 +309,7 @@ impl Dylib {
         Ok(Meant { symbol: linking.symbol(name), at: view.re_exported(name) })
     }
 
-    /// The symbol of the only method with a bare name, if it is ready in this dylib and this is the first one of its link order. Takes no lock of the linking model.
+    /// The symbol of the only method with a bare name, if it is ready in this dylib, and this dylib is first in its link order. Takes no lock of the linking model.
     fn only_method(&self, name: &str) -> Option<SymbolRef> {
         if !self.linking.is_first() {
             return None;
@@ -322,19 +322,19 @@ impl Dylib {
         names.hold_symbol(symbol)
     }
 
-    /// Whether a symbol is defined. Starts nothing.
+    /// Whether a symbol is defined. Does not start its compilation.
     pub(super) fn is_known(&self, symbol: Symbol, links: &[Link]) -> Result<bool, SessionError> {
         let want = Want { symbol, need: Need::Weak, at: None };
         let found = self.answer(self.session.linking().lookup(links.to_vec(), vec![want], Until::Known))?;
         Ok(found.is_ok_and(|found| !found.is_empty()))
     }
 
-    /// Those of the symbols that are defined here, with their flags. Starts nothing.
+    /// The subset of the symbols that is defined here, with flags. Does not start their compilation.
     pub(super) fn known(
         &self,
         symbols: impl Iterator<Item = Symbol>,
     ) -> Result<BTreeMap<Symbol, SymbolFlags>, SessionError> {
-        // A symbol without a name would be an error of the whole look-up.
+        // A symbol without a name would make the whole look-up fail.
         let held: Vec<SymbolRef> =
             symbols.filter_map(|symbol| self.session.linking().names().hold_symbol(symbol)).collect();
         if held.is_empty() {
@@ -345,7 +345,7 @@ impl Dylib {
         Ok(found.into_iter().map(|found| (found.label.symbol, found.flags)).collect())
     }
 
-    /// The answer of a look-up, unless the thread would have to wait for it where it must not.
+    /// The result of a look-up; an error if the thread would have to wait where it must not.
     pub(super) fn answer(
         &self,
         lookup: linking::Lookup<Native>,
@@ -353,19 +353,19 @@ impl Dylib {
         answer(self.session.runtime(), lookup)
     }
 
-    /// The owner of the cell that a symbol leads to. A cell without the name belongs to another function, whose callers
+    /// The owner of the cell that a symbol resolves to. A cell with another name belongs to another function, whose callers
     /// keep it.
     pub(super) fn cell(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
         self.session.inner.shared.cells.owner(self.linking.label(symbol), identity)
     }
 
-    /// Looks a symbol up in this dylib alone, wherever it is in its link order.
+    /// Looks up a symbol only in this dylib, wherever this is in its link order.
     pub(super) fn look_up_own(&self, symbol: Symbol) -> Lookup<Native> {
         self.session.linking().lookup(vec![self.linking.all()], linking::required([symbol]), Until::Ready)
     }
 
-    /// A tracker: definitions that it tracks are removed together.
+    /// Creates a tracker: definitions that it tracks are removed together.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -373,14 +373,14 @@ impl Dylib {
         Ok(self.linking.create_tracker(on_drop)?)
     }
 
-    /// A handle to the same dylib: what is defined through it is tracked by `tracker`, and removed with it. That is functions of programs and of the host, promises, the global
+    /// Returns a handle to the same dylib whose definitions are tracked by `tracker` and removed with it: functions of programs and of the host, promises, the global
     /// variables and types that programs declare, C symbols, object files, libraries, archives and generators.
     #[must_use]
     pub fn tracked_by(&self, tracker: &Tracker) -> Dylib {
         Dylib { linking: self.linking.tracked_by(tracker), ..self.clone() }
     }
 
-    /// The functions that the dylib sees and that are defined, each where it is seen first, by name and symbol. Methods of Base that the session has added are not
+    /// The defined functions that the dylib sees, each from the first dylib that has it, by name and symbol. Methods of Base added by the session are not
     /// listed.
     ///
     /// # Errors
@@ -405,7 +405,7 @@ impl Dylib {
         Ok(methods)
     }
 
-    /// The functions that the dylib sees, or may see of the prelude, by module and name.
+    /// The functions that the dylib sees, including the prelude's, by module and name.
     pub(super) fn function_names(&self) -> Result<Vec<(String, String)>, SessionError> {
         let view = self.view(None)?;
         let of_base = prelude::names().map(|name| (BASE.to_owned(), name.to_owned()));
@@ -414,13 +414,13 @@ impl Dylib {
 
     /// The declarations of a function object's methods, from the first dylib that has any, and the library.
     pub(super) fn declared(&self, function: Type) -> Result<Option<Module>, SessionError> {
-        // A view of its own: the session's would hold what it is asked about for good.
+        // A separate view: the session's would hold the looked-up names forever.
         let (view, cx) = (self.view(None)?, &self.session.context().view());
         let is_defined = |dylib, symbol: &str| self.session.defines(dylib, symbol);
         Ok(declared(&view.of_function(cx, function), function, cx, &is_defined))
     }
 
-    /// Takes functions, C symbols, and the global variables and types that the dylib has declared out by their names, all or none. Code goes when its last name is gone and nothing
+    /// Removes functions, C symbols, and the global variables and types that the dylib has declared, by name, all or none. Code is freed when its last name is removed and nothing
     /// uses it.
     ///
     /// # Errors
@@ -428,7 +428,7 @@ impl Dylib {
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
         let held = names.iter().map(|name| self.removable(name)).collect::<Result<Vec<_>, _>>()?;
         let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
-        // The versions behind a cell are freed with it.
+        // The versions of a cell are freed with it.
         let linking = self.session.linking();
         let here = [self.linking.all()];
         for at in 0..symbols.len() {
@@ -439,7 +439,7 @@ impl Dylib {
             }
         }
         let seen = self.session.inner.edges.number();
-        // Somebody else may have what is removed compiled: that is outlasted, unless it waits for this thread.
+        // Another thread may be compiling a removed symbol: wait for it, unless it waits for this thread.
         loop {
             match self.linking.remove(symbols.iter().copied()) {
                 Err(linking::Error::Busy { symbols }) => {
@@ -456,7 +456,7 @@ impl Dylib {
         Ok(())
     }
 
-    /// The symbol of what is removed by a name: of a declaration if nothing is defined by it.
+    /// The symbol that a removal by name refers to: a declaration's if there is no definition of the name.
     fn removable(&self, name: &str) -> Result<SymbolRef, SessionError> {
         let symbol = self.meaning(name)?.symbol;
         match self.session.linking().is_defined(self.linking.label(symbol.symbol())) {
@@ -467,7 +467,7 @@ impl Dylib {
 
     /// Waits until symbols are no longer being materialized, whether that succeeds or fails.
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
-        // One by one: a failure of one says nothing of the others, and work that was not requested is not started.
+        // One by one: a failure of one does not affect the others, and work that was not requested is not started.
         for name in busy {
             let symbol = self.session.linking().symbol(&name.symbol);
             let wants = linking::weak([symbol.symbol()]);
@@ -481,11 +481,11 @@ impl Dylib {
         Ok(())
     }
 
-    /// Removes everything. Users that stay keep their callees by [`Dependants::Keep`], and by [`Dependants::Tombstone`] throw `CompileError`,
+    /// Removes everything. Remaining users keep their callees with [`Dependants::Keep`]; with [`Dependants::Tombstone`] their calls throw `CompileError`,
     /// which names the removed function (see [`session`](crate::session)).
     ///
     /// # Errors
-    /// The policy refuses.
+    /// The policy forbids it.
     pub fn clear(&self, dependants: Dependants) -> Result<(), SessionError> {
         let seen = self.session.inner.edges.number();
         self.linking.clear(dependants)?;

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The failure of a request to a session. A failure of other code than the requested one is in the chain of
+/// The failure of a request to a session. A failure in code other than the requested code is in the chain of
 /// [`source`](std::error::Error::source)s, down to its root.
 #[derive(thiserror::Error, Clone, Debug)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The session's tables refuse it, or what was looked up failed; the symbols are in it.
+    /// The session's tables refuse the request, or a looked-up symbol failed; contains the symbols.
     #[error(transparent)]
     Link(#[from] brolga_linking::Error),
     /// A program cannot be used or built.
     #[error(transparent)]
     Program(Arc<crate::Error>),
-    /// A function could not be compiled when it was called first.
+    /// A function could not be compiled at its first call.
     #[error(transparent)]
     Cell(#[from] brolga_jit::CellError),
     /// C cannot call the function.
@@ -26,7 +26,7 @@ pub enum SessionError {
         /// The name.
         name: String,
     },
-    /// The name leads to a function of another name, and cannot be redefined.
+    /// The name is an alias, and cannot be redefined.
     #[error("`{name}` is an alias: remove it, and define it then")]
     IsAlias {
         /// The symbol.
@@ -41,7 +41,7 @@ pub enum SessionError {
     /// The embedder's transform of programs failed.
     #[error("the program cannot be transformed: {0}")]
     Transform(#[source] Arc<dyn std::error::Error + Send + Sync>),
-    /// A source failed that was asked for a missing function.
+    /// A source failed when a missing function was requested from it.
     #[error("`{name}` is missing, and the source that was asked for it failed: {error}")]
     Source {
         /// The function.
@@ -50,18 +50,18 @@ pub enum SessionError {
         #[source]
         error: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// The promise of functions was not kept.
+    /// A promise of functions failed.
     #[error(transparent)]
     Promise(Arc<dyn std::error::Error + Send + Sync>),
-    /// A program was made for a promise, and does not have this function with these types.
+    /// The program made for a promise does not have this function with these types.
     #[error("`{promised}` was promised, and the program has {}", OfName(.made))]
     Unkept {
-        /// The function that was promised, with its types.
+        /// The promised function, with its types.
         promised: String,
-        /// The functions of the program that have the name.
+        /// The program's functions of that name.
         made: Vec<String>,
     },
-    /// A function of the host has a parameter or result that no object can represent.
+    /// A host function has a parameter or result that has no object representation.
     #[error("a function of the host cannot be defined: {reason}")]
     Host {
         /// Why.
@@ -73,16 +73,16 @@ pub enum SessionError {
     /// An object file or archive cannot be read or linked.
     #[error(transparent)]
     Archive(#[from] brolga_jit::ObjectFileError),
-    /// Machine code of the embedder cannot be linked.
+    /// The embedder's machine code cannot be linked.
     #[error(transparent)]
     Code(Arc<brolga_jit::LinkError>),
-    /// An object file defines nothing that others may use, so nothing would ever link it.
+    /// An object file defines nothing visible to others, so nothing would ever link it.
     #[error("the object files define no symbol that is visible to others")]
     NothingDefined,
-    /// The function is there, and its type is another.
+    /// The function exists, but its type differs.
     #[error(transparent)]
     Type(Arc<brolga_jit::LookupError>),
-    /// The function was to be recompiled because of what it has inlined, and that has another type now.
+    /// The function cannot be recompiled, because a function that it has inlined has another type now.
     #[error(
         "`{function}` cannot be recompiled: a function that it has inlined has another type now; define it again for that type"
     )]
@@ -108,13 +108,13 @@ pub enum SessionError {
         /// The symbol.
         name: String,
     },
-    /// The symbol is not one of C: it has no address that C could use.
+    /// The symbol is not a C symbol: it has no address that C could use.
     #[error("`{name}` is not a symbol of C")]
     NotC {
         /// The symbol.
         name: String,
     },
-    /// A function that is to be run by opening or closing a dylib threw, or has arguments.
+    /// A function run by opening or closing a dylib threw, or has arguments.
     #[error("`{function}` did not run: {reason}")]
     Initializer {
         /// The function.
@@ -122,10 +122,10 @@ pub enum SessionError {
         /// The exception, or the reason why it cannot be called.
         reason: String,
     },
-    /// The opening of a dylib was taken back, and finalisers threw then.
+    /// The opening of a dylib was rolled back, and finalisers threw during the rollback.
     #[error("{}; when that was taken back, {}", Why(.why.as_deref()), Thrown(.thrown))]
     TakenBack {
-        /// Why it was taken back; none if an initialiser has closed the dylib.
+        /// The reason for the rollback; `None` if an initialiser closed the dylib.
         #[source]
         why: Option<Box<SessionError>>,
         /// The exceptions.
@@ -133,7 +133,7 @@ pub enum SessionError {
     },
 }
 
-/// The functions of a name, in a sentence.
+/// The functions of a name, as part of a sentence.
 struct OfName<'a>(&'a [String]);
 
 impl fmt::Display for OfName<'_> {
@@ -145,7 +145,7 @@ impl fmt::Display for OfName<'_> {
     }
 }
 
-/// Why an opening was taken back.
+/// The reason why an opening was rolled back.
 struct Why<'a>(Option<&'a SessionError>);
 
 impl fmt::Display for Why<'_> {
@@ -157,7 +157,7 @@ impl fmt::Display for Why<'_> {
     }
 }
 
-/// The exceptions of finalisers, in a sentence.
+/// The exceptions of finalisers, as part of a sentence.
 struct Thrown<'a>(&'a [SessionError]);
 
 impl fmt::Display for Thrown<'_> {
@@ -189,7 +189,7 @@ impl From<brolga_jit::LookupError> for SessionError {
 }
 
 impl SessionError {
-    /// The causes of a failed symbol from the nearest to the root, one line for each; nothing for other errors.
+    /// The causes of a failed symbol from the nearest to the root, one line each; empty for other errors.
     pub fn causes(&self) -> Vec<String> {
         let link = match self {
             SessionError::Link(error) => Some(error),

@@ -1,4 +1,4 @@
-//! Evaluates expressions by their text against the functions of a dylib: for prompts, debuggers and scripts.
+//! Evaluates expressions, given as text, with the functions of a dylib: for prompts, debuggers and scripts.
 //!
 //! ```text
 //! text ── read_expression ──► constants, variables, calls
@@ -8,12 +8,12 @@
 //!                                 Val ── show ──► text
 //! ```
 //!
-//! Values between calls are the interpreter's. A call copies its arguments into the session's heap and its result out again, so a function that
+//! Values between calls belong to the interpreter. A call copies its arguments into the session's heap and its result out again, so a function that
 //! changes an object changes a copy: variables hold values, not objects of the session.
 //!
-//! Every call is made in the newest world, so it reaches the newest definitions.
+//! Every call runs in the newest world, so it reaches the newest definitions.
 //!
-//! Cost: linear in the number of functions that the dylib sees, beside the calls.
+//! Cost: linear in the number of functions that the dylib sees, plus the calls.
 //!
 //! Not done: global variables of programs by name; arrays and named tuples whose items are calls.
 
@@ -36,7 +36,7 @@ use crate::error::Broken;
 use crate::evaluate::Failure;
 use crate::prelude;
 
-/// Calls and expressions by their text, with variables: what a prompt needs.
+/// Evaluates calls and expressions given as text, with variables: what a prompt needs.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -67,7 +67,7 @@ pub struct Evaluator<'m> {
     variables: BTreeMap<String, Val>,
 }
 
-/// Where interpreted builtins print: with the output of the session.
+/// The output of interpreted builtins: the session's output.
 struct ToSink(Arc<Runtime>);
 
 impl interp::Output for ToSink {
@@ -77,7 +77,7 @@ impl interp::Output for ToSink {
 }
 
 impl<'m> Evaluator<'m> {
-    /// An evaluator without variables. `module` holds the names and types of the values: an empty one in a view of the session's context,
+    /// Creates an evaluator without variables. `module` holds the names and types of the values: pass an empty module in a view of the session's context,
     /// `Module::new(session.context().view())`.
     pub fn new(dylib: &Dylib, module: &'m Module) -> Evaluator<'m> {
         let mut interp = Interp::new(module, interp::Options::default(), Box::<SimMemory>::default());
@@ -85,7 +85,7 @@ impl<'m> Evaluator<'m> {
         Evaluator { dylib: dylib.clone(), interp, variables: BTreeMap::new() }
     }
 
-    /// The value of an expression. `name` is how messages call the text.
+    /// Evaluates an expression. `name` identifies the text in messages.
     ///
     /// # Errors
     /// The text is broken ([`Error::Broken`](crate::Error::Broken) in [`Failure::NotCompiled`]), no method takes the arguments, a function cannot be compiled, or a call threw.
@@ -94,7 +94,7 @@ impl<'m> Evaluator<'m> {
         self.value(&expression)
     }
 
-    /// An expression, and what holds its names and types until it has been evaluated. A name of a function means what it means in the dylib.
+    /// Reads an expression; the second result keeps its names and types alive until it has been evaluated. Function names are resolved in the dylib.
     fn read(&self, name: &str, text: &str) -> Result<(Expression, Arc<Context>), Failure> {
         let source = SourceFile::new(name, text).map_err(|error| Failure::NotCompiled(error.into()))?;
         let functions = self.dylib.function_names().map_err(refused)?;
@@ -106,8 +106,8 @@ impl<'m> Evaluator<'m> {
         }
     }
 
-    /// Makes the outermost call of an expression `calls` times, with arguments that are computed once, and returns the time by a clock. A change that a call makes to its
-    /// arguments stays changed for the next one. The function is compiled before.
+    /// Runs the outermost call of an expression `calls` times, with arguments that are evaluated once, and returns the time by a clock. A call that changes its
+    /// arguments changes them for the next call. The function is compiled beforehand.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`]; or the expression is not a call of a function of the session.
@@ -132,7 +132,7 @@ impl<'m> Evaluator<'m> {
         took.map_err(|error| self.unbridged(error))
     }
 
-    /// Gives a variable a value; the one that it had goes.
+    /// Sets a variable's value, replacing the previous one.
     pub fn set(&mut self, name: &str, value: Val) {
         self.variables.insert(name.to_owned(), value);
     }
@@ -156,7 +156,7 @@ impl<'m> Evaluator<'m> {
         types.display(value.type_of(types)).to_string()
     }
 
-    /// The recursion follows the nesting of the text, which the reader bounds.
+    /// Evaluates an expression. The recursion follows the nesting of the text, which the reader bounds.
     fn value(&mut self, expression: &Expression) -> Result<Val, Failure> {
         match expression {
             Expression::Constant(term) => self.interp.term(term).map_err(|outcome| self.stopped(outcome)),
@@ -186,7 +186,7 @@ impl<'m> Evaluator<'m> {
         called.map_err(|error| self.unbridged(error))
     }
 
-    /// The method of the session that a call goes to, compiled; nothing if the callee is not a function of the session.
+    /// The session's method that a call dispatches to, compiled; `None` if the callee is not a function of the session.
     fn find(&self, callee: &Val, args: &[Val]) -> Result<Option<(UntypedFunc, NativeSignature)>, Failure> {
         let cx = &self.interp.module().cx;
         let types = &cx.types;
@@ -198,7 +198,7 @@ impl<'m> Evaluator<'m> {
         let Some(declared) = self.dylib.declared(function).map_err(refused)? else { return Ok(None) };
         let given: Vec<Type> = args.iter().map(|arg| arg.ty(types)).collect();
         let Some(id) = declared.find_method(function, &given) else {
-            // The interpreter has some of Base's own.
+            // The interpreter has some functions of Base itself.
             return if is_base { Ok(None) } else { Err(self.no_method(&declared, function, &given)) };
         };
         let signature = NativeSignature::new(&declared.cx.types, &declared[id].sig)
@@ -235,7 +235,7 @@ impl<'m> Evaluator<'m> {
     }
 }
 
-/// An error of the session as the reason why there is no value.
+/// Converts an error of the session to a failed evaluation.
 fn refused(error: SessionError) -> Failure {
     match &error {
         SessionError::Program(program) => Failure::Stopped(program.to_string()),

@@ -1,13 +1,13 @@
-//! Names that lead elsewhere: re-exports and aliases.
+//! Names that refer to definitions elsewhere: re-exports and aliases.
 //!
 //! | | name | identity | what it follows |
 //! |---|---|---|---|
-//! | re-export | as at home | the same function, variable, type or C symbol | all that is defined, redefined and removed there, now and later |
-//! | alias of a function | another | a function with the same code: its methods have the invoke pointers, and so the addresses for C, of the original's | redefinitions and removals of the methods that the original had when the alias was made |
-//! | alias of a C symbol | another | the same address | what the name led to when it was first needed |
+//! | re-export | as in the other dylib | the same function, variable, type or C symbol | everything defined, redefined and removed there, now and later |
+//! | alias of a function | another | a function with the same code: its methods have the invoke pointers, and therefore the C addresses, of the original's methods | redefinitions and removals of the methods that the original had when the alias was made |
+//! | alias of a C symbol | another | the same address | what the name resolved to when it was first needed |
 //!
-//! Both are declarations: programs that are read from then on call them statically, dynamically, by `cfunction` and by look-ups from Rust. They go with their tracker, by
-//! [`Dylib::remove`] (an alias) or [`Dylib::end_reexport`]; programs that were defined before keep what they call.
+//! Both are declarations: programs read afterwards use them in static and dynamic calls and in `cfunction`, and Rust looks them up. They are removed with their tracker, by
+//! [`Dylib::remove`] (an alias) or [`Dylib::end_reexport`]; programs defined before keep what they call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use super::reading::uses;
 use super::scope::{Visible, methods_in};
 
 impl Dylib {
-    /// Exports names of another dylib as if they were this one's: programs of dylibs that are linked to this one, and its own, see them. They are what they are at home, and follow
-    /// what is defined, redefined and removed there. A name that this dylib has itself hides the other one.
+    /// Exports names of another dylib as this one's: programs of dylibs that are linked to this one, and its own, see them. They keep their identity, and follow
+    /// definitions, redefinitions and removals there. A name that this dylib defines itself hides the re-exported one.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -53,27 +53,27 @@ impl Dylib {
         self.check_session(other)?;
         let (linking, exports) = (self.session.linking(), Arc::new(exports));
         let held = linking.symbol(&reexport_symbol(other.name(), self.session.next_number()));
-        // The generator finds C symbols. Functions of programs are found by their names and types.
+        // The generator finds C symbols. Program functions are found by their names and types.
         let passed = exports.clone();
         let filter = move |name: &str| !name.contains(['(', '#']) && passed.has(name);
         let generator = self.linking.add_generator(Reexports { from: other.linking.exported(), filter })?;
         let (symbol, from) = (held.symbol(), other.linking.id());
         let owners = &self.session.inner.owners;
-        // Noted first: it ends with its symbol, which may be removed as soon as it is there.
+        // Noted first: the re-export ends with its symbol, which may be removed as soon as it exists.
         owners.reexport(self.linking.id(), Reexport { symbol, generator, from, exports });
         self.note_order();
         self.linking.define(linking::names_only([symbol])).inspect_err(|_| {
             owners.end_reexport(self.linking.id(), symbol);
-            // It is gone if its tracker is.
+            // The generator no longer exists if its tracker was removed.
             let _ = self.linking.remove_generator(generator);
         })?;
         Ok(())
     }
 
-    /// Ends all re-exports of another dylib. Programs that were defined before keep what they use.
+    /// Ends all re-exports of another dylib. Programs defined before keep what they use.
     ///
     /// # Errors
-    /// There is none; the dylib is closed.
+    /// There is no such re-export; the dylib is closed.
     pub fn end_reexport(&self, other: &Dylib) -> Result<(), SessionError> {
         self.check_session(other)?;
         let reexports = self.session.inner.owners.reexports(self.linking.id(), other.linking.id());
@@ -81,16 +81,16 @@ impl Dylib {
             return Err(SessionError::NotReexported { dylib: other.name().to_owned() });
         }
         for (symbol, generator) in reexports {
-            // Its tracker, if it has one, may have taken the generator away: the symbol still ends the re-export.
+            // Its tracker, if any, may have removed the generator: the symbol still ends the re-export.
             let _ = self.linking.remove_generator(generator);
             self.linking.remove([symbol])?;
         }
         Ok(())
     }
 
-    /// Defines `name` to be a function of another dylib, or of this one, by another name: with the methods that the other dylib sees of it now. Each has the code of the original, also
-    /// after the original was redefined, and the same address for C. A program can define a function of the original's name and call the original by the alias. The name of a C symbol
-    /// gets the address of another one, which is looked up in the other dylib when it is first needed.
+    /// Defines `name` as an alias of a function of another dylib, or of this one, with the methods that the other dylib sees of it now. Each has the code of the original, also
+    /// after the original is redefined, and the same C address. A program can define a function with the original's name and call the original by the alias. An alias of a C symbol
+    /// has the original's address, which is looked up in the other dylib when it is first needed.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -138,7 +138,7 @@ impl Dylib {
         Ok(methods_in(&seen, (function, None), &is_defined, &Bindings::new()))
     }
 
-    /// Defines aliases of methods. `false` if what was prepared is not so any more.
+    /// Defines aliases of methods. `false` if the basis of the preparation has changed.
     fn alias_methods(&self, renamed: &Renamed, uses: Vec<NameUse>) -> Result<bool, SessionError> {
         let Renamed { declared, own, originals } = renamed;
         let mut new = Batch::new(self, false);
@@ -186,11 +186,11 @@ impl Dylib {
     }
 }
 
-/// The methods of a function, declared for a function of another name.
+/// The methods of a function, declared for a function with another name.
 struct Renamed {
     declared: Module,
     own: Vec<FuncId>,
-    /// For each its dylib, and the symbol that it has there.
+    /// The dylib of each method, and its symbol there.
     originals: Vec<(DylibId, Arc<str>)>,
 }
 
@@ -201,7 +201,7 @@ impl Renamed {
         let mut renamed =
             Renamed { declared: Module::new(cx.clone()), own: Vec::new(), originals: Vec::new() };
         for (symbol, Visible { dylib, offer }) in methods {
-            // The view takes over the names of the method, unless it was removed meanwhile.
+            // The view shares the names of the method, unless the method was removed meanwhile.
             if !cx.hold(&offer.func) {
                 continue;
             }
@@ -210,7 +210,7 @@ impl Renamed {
                 first.ty = object;
             }
             let func = Func::new(cx.names.intern(bare), Level::High, sig);
-            // The methods of one function are not duplicates.
+            // The methods of one function have distinct symbols.
             let Ok(id) = renamed.declared.add_func(func) else { continue };
             renamed.own.push(id);
             renamed.originals.push((dylib, symbol));

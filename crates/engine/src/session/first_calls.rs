@@ -1,8 +1,8 @@
-//! The record of first calls: which functions were compiled because they were called, in which order (`call_order.rs` is its use).
+//! The record of first calls: the functions that were compiled because they were called, in order (used by `call_order.rs`).
 //!
 //! **Locks**: the record's, then the linking model's.
 //!
-//! Cost: an entry for each function that was compiled so and is defined; those of others are dropped when there are twice as many as after the last time.
+//! Cost: an entry for each defined function that was compiled at its first call; entries of other functions are dropped when the number has doubled since the last sweep.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -21,17 +21,17 @@ pub(super) struct FirstCalls {
 #[derive(Default)]
 struct Calls {
     known: BTreeSet<(DylibId, Arc<str>)>,
-    /// The same, in the order of the calls.
+    /// The same functions, in the order of the calls.
     order: Vec<(DylibId, Arc<str>)>,
-    /// At how many those are dropped that are not defined any more: twice as many as the last sweep left.
+    /// The number of entries at which undefined functions are swept: twice the number that the last sweep left.
     sweep_at: usize,
 }
 
-/// With fewer calls the record is not swept.
+/// The minimum number of entries for a sweep.
 const SWEPT: usize = 1024;
 
 impl FirstCalls {
-    /// A function is compiled because it was called.
+    /// Records a function that is compiled because it was called.
     pub(super) fn note(&self, session: &Session<Native>, dylib: DylibId, function: &str) {
         let call = (dylib, Arc::from(function));
         let mut calls = lock(&self.calls);

@@ -1,4 +1,4 @@
-//! Functions that were looked up: ready to be called, or requested.
+//! Looked-up functions: ready to be called, or requested.
 
 use std::future::Future;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use brolga_jit::{
     InstanceFacts, LookupError, Params, Scoped, ScopedFunc, ScopedParams, TypedFunc, UntypedFunc, Value,
 };
 
-/// A function that can be called: each call reaches the newest definition. One that is not [lazy](super::Definitions::lazy) can be called also when
-/// the session does not know it any more, with all that it calls, unless a tombstone removed it.
+/// A callable function: each call reaches the newest definition. A function that is not [lazy](super::Definitions::lazy) can be called even after
+/// the session has released it, together with its callees, unless a tombstone removed it.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -44,19 +44,19 @@ pub struct Function {
     function: Handle,
 }
 
-/// A version of a function, and how calls in its worlds are served: what Julia's `CodeInstance` says of one. docs/sessions.md maps the fields.
+/// A version of a function and the code that serves calls in its worlds, like Julia's `CodeInstance`. docs/sessions.md maps the fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct CodeInstance {
-    /// The first world in which it is valid, and the last one; `None` if it is valid in the newest world.
+    /// The first and the last world in which it is valid; the last is `None` if it is valid in the newest world.
     pub worlds: (u64, Option<u64>),
     /// Its tier; `None` if the function was removed.
     pub tier: Option<Tier>,
-    /// The addresses of the unit that has its code; `None` before it is compiled.
+    /// The address range of the unit with its code; `None` before it is compiled.
     pub code: Option<Range<usize>>,
-    /// The calls that tier 1 has counted; `None` where nothing counts.
+    /// The calls that tier 1 has counted; `None` where calls are not counted.
     pub calls: Option<u32>,
-    /// The symbols of the functions that its code calls through their invoke pointers, as far as they are defined.
+    /// The symbols of the functions that its code calls through invoke pointers; undefined ones are omitted.
     pub callees: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Function {
         Function { function: Handle::new(function) }
     }
 
-    /// The hold that a callable of an eager function keeps. A lazy function is freed with its definition.
+    /// The hold kept by a callable of an eager function. A lazy function is freed with its definition.
     fn kept(&self) -> Option<Arc<Handle>> {
         self.function.body.map(|_| Arc::new(self.function.clone()))
     }
@@ -75,7 +75,7 @@ impl Function {
         self.function.symbol()
     }
 
-    /// The function, for calls with Rust values of the given types.
+    /// Returns the function for calls with Rust values of the given types.
     ///
     /// # Errors
     /// The function has other types.
@@ -87,7 +87,7 @@ impl Function {
         })
     }
 
-    /// The function, to be called inside a scope with objects among its arguments and results.
+    /// Returns the function for calls inside a scope, with objects among its arguments and results.
     ///
     /// # Errors
     /// The function has other types.
@@ -99,7 +99,7 @@ impl Function {
         })
     }
 
-    /// The function, to be called with the bits of low values.
+    /// Returns the function for calls with the bits of low values.
     ///
     /// # Errors
     /// There is no memory for its trampoline.
@@ -111,9 +111,9 @@ impl Function {
         })
     }
 
-    /// The address by which C calls the function. It is the same for all callers of this and all `cfunction`s of programs. It is valid as long as the
-    /// session defines the function or this handle exists; after a removal by tombstone a call throws, as any other does. A thread that C
-    /// has made is attached to the session's run time by its first call, until it ends. On a stack that the embedder has made, the call throws into the compiled code that called C, or ends the
+    /// The function's C entry: the address for calls from C. All calls of this method and all `cfunction`s of programs return the same address. It is valid as long as the
+    /// session defines the function or this handle exists; after a removal by tombstone a call throws, as any other does. A thread created by C
+    /// is attached to the session's run time by its first call, until it ends. On a stack created by the embedder, the call throws into the compiled code that called C, or ends the
     /// process if there is none.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Function {
         }
     }
 
-    /// A snapshot of the function's code instances, oldest first: its versions that some thread may be in, and the newest.
+    /// A snapshot of the function's code instances, oldest first: the versions that some thread may be in, and the newest.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -154,7 +154,7 @@ impl Function {
         self.function.instances().into_iter().map(instance).collect()
     }
 
-    /// Compiles the function, if it is one that is compiled when it is called first, and that was not called.
+    /// Compiles the function, if it is lazy and has not been compiled.
     ///
     /// # Errors
     /// It cannot be compiled; calls throw the same error.
@@ -167,7 +167,7 @@ impl Function {
     }
 }
 
-/// The answer of a look-up. A ready symbol needs no wait.
+/// The result of a look-up. A ready symbol needs no wait.
 pub(super) fn answer(runtime: &Arc<Runtime>, lookup: Lookup<Native>) -> Result<Answer<Native>, SessionError> {
     match lookup.is_done() {
         true => Ok(lookup.wait()),
@@ -175,7 +175,7 @@ pub(super) fn answer(runtime: &Arc<Runtime>, lookup: Lookup<Native>) -> Result<A
     }
 }
 
-/// Calls what may wait for other threads, which may wait for a collection, which must not wait for this thread then.
+/// Runs `body`, which may wait for other threads. These may wait for a collection, which must not wait for this thread then.
 pub(super) fn waiting<R>(
     runtime: &Arc<Runtime>,
     body: impl FnOnce() -> Result<R, SessionError>,
@@ -185,7 +185,7 @@ pub(super) fn waiting<R>(
     match (waited, body) {
         (Ok(Ok(Some(done))), _) => done,
         (Ok(Err(_)), _) => Err(SessionError::InScope),
-        // A thread that cannot run compiled code is in no heap.
+        // A thread that cannot run compiled code is not attached to a heap.
         (_, Some(body)) => body(),
         (_, None) => Err(LinkError::Stalled.into()),
     }
@@ -197,8 +197,8 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// A function on its way: a future, and something to wait for. Dropping it stops the wait; what has begun continues, and what
-/// is queued for no other lookup is not begun.
+/// A requested function: a future that can also be waited for. Dropping it stops the wait; work in progress continues, and work
+/// that no other lookup has queued is not started.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -226,10 +226,10 @@ pub struct Request {
 }
 
 enum State {
-    /// There is an answer already.
+    /// The result is available.
     Known(Option<Result<Function, SessionError>>),
     Asked(Lookup<Native>),
-    /// The function was redefined since it was ready: its body is looked up.
+    /// The function has been redefined since it was ready: its body is being looked up.
     Body(Function, Lookup<Native>),
 }
 
@@ -247,7 +247,7 @@ impl Request {
         Request { state, name: name.to_owned(), session: session.linking().clone(), shared }
     }
 
-    /// Whether there is an answer.
+    /// Whether the result is available.
     pub fn is_done(&self) -> bool {
         match &self.state {
             State::Known(_) => true,
@@ -255,10 +255,10 @@ impl Request {
         }
     }
 
-    /// Waits for the function. The thread compiles meanwhile, if there is something to compile.
+    /// Waits for the function. Meanwhile the thread compiles, if there is something to compile.
     ///
     /// # Errors
-    /// It is not found or cannot be compiled; or Rust cannot call it; or the thread is inside a scope
+    /// The function is not found, cannot be compiled or cannot be called by Rust; or the thread is inside a scope
     /// and would have to wait.
     pub fn wait(mut self) -> Result<Function, SessionError> {
         loop {
@@ -313,7 +313,7 @@ fn address_of(answer: Answer<Native>) -> Result<(Label, usize), SessionError> {
     address.ok_or_else(|| LinkError::NotFound { symbols: Vec::new() }.into())
 }
 
-/// The function at an address that the session gave. If the name leads elsewhere by now, it is looked up again; if it is eager and was defined
+/// The function at an address returned by the session. If the name resolves to another address by now, it is looked up again; if it is eager and was defined
 /// again since it was ready, so is its body.
 fn function_at(
     shared: &Shared,

@@ -1,21 +1,21 @@
-//! Functions of the host that programs call: closures in Rust.
+//! Host functions: Rust closures that programs call.
 //!
 //! ```text
-//!   define_host   program ── invoke stock(id) ──► stock(Int64), IR of ours ── dispatch ──► closure ──► its object, or an exception
-//!   define_fn     program ── invoke price(id) ──► price(Int64), IR of ours ── C call ──► closure ──► its value and key 0
+//!   define_host   program ── invoke stock(id) ──► stock(Int64), our own IR ── dispatch ──► closure ──► its object, or an exception
+//!   define_fn     program ── invoke price(id) ──► price(Int64), our own IR ── C call ──► closure ──► its value and key 0
 //!                                                        └── key k: dispatch ──► method: its object, or an exception
 //! ```
 //!
-//! For programs both are ordinary functions, with a declaration. The body of the first calls the method that is
-//! the closure by dispatch, and checks the type of the result. The body of the second calls the closure by its address with arguments in registers, and
-//! calls the method only for results that are not numbers (`brolga_runtime::HostFunction`).
+//! For programs both are ordinary, declared functions. The body of the first calls the method that wraps
+//! the closure, by dispatch, and checks the type of the result. The body of the second calls the closure by its address with arguments in registers, and
+//! calls the method only for non-numeric results (`brolga_runtime::HostFunction`).
 //!
-//! **Invariant.** Code with the address of a closure keeps the closure (`ProgramFacts::kept`, `Unit::keep`), also while the code is retired and threads
-//! may run it; so the function can be removed at any time: the closure is dropped with the code. The wrapper is not inlinable, so no other code has the
+//! **Invariant.** Code with the address of a closure keeps the closure alive (`ProgramFacts::kept`, `Unit::keep`), also while the code is retired and threads
+//! may run it, so the function can be removed at any time: the closure is dropped with the code. The wrapper is not inlinable, so no other code has the
 //! address.
 //!
-//! Cost of a call: with objects a look-up in a cache and a box for each argument and the result; typed, the cost of a C function. IR is
-//! cheaper still, because it is inlined.
+//! Cost of a call: with objects, a cache look-up and a box for each argument and the result; typed, the cost of a C call. IR is
+//! cheaper, because it is inlined.
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ use brolga_runtime::{HostFunction, Runtime};
 
 use super::promise::Signature;
 
-/// The name of the method that is the closure: each closure has its own, so that wrappers in older worlds call theirs.
+/// The name of the method that wraps the closure. Each closure has its own, so that wrappers in older worlds call the right one.
 pub(crate) fn method_name(name: &str, number: u64) -> String {
     format!("{name}#host#{number}")
 }
 
-/// Makes the closure a method of the run time.
+/// Adds the closure to the run time as a method.
 pub(crate) fn add_method(
     runtime: &Arc<Runtime>,
     cx: &Arc<Context>,
@@ -49,7 +49,7 @@ pub(crate) fn add_method(
     runtime.add_methods(cx, [MethodRow::new(function, args, name, entry)])
 }
 
-/// Makes what settles calls of a typed closure a method of the run time.
+/// Adds to the run time the method that completes calls of a typed closure.
 pub(crate) fn add_settling(
     runtime: &Arc<Runtime>,
     cx: &Arc<Context>,
@@ -60,7 +60,7 @@ pub(crate) fn add_settling(
     add_method(runtime, cx, method, &Signature::new(name, &[Type::INT64], Type::ANY), entry)
 }
 
-/// A module with the function that calls the method.
+/// A module with the wrapper that calls the method.
 pub(crate) fn module(cx: &Arc<Context>, method: &str, signature: &Signature) -> Result<Module, BuildError> {
     let (mut b, args) = wrapper(cx, &signature.name, &signature.params, signature.result)?;
     let result = call_method(&mut b, method, &args, signature.result)?;
@@ -68,7 +68,7 @@ pub(crate) fn module(cx: &Arc<Context>, method: &str, signature: &Signature) -> 
     Ok(module_of(cx, b.finish()?))
 }
 
-/// A module with the function that calls a typed closure.
+/// A module with the wrapper that calls a typed closure.
 pub(crate) fn typed_module(
     cx: &Arc<Context>,
     method: &str,
@@ -91,7 +91,7 @@ pub(crate) fn typed_module(
     let mut params = vec![pointer];
     for (&arg, &ty) in args.iter().zip(&host.params) {
         match is_struct(cx, ty) {
-            // As words: so the closure gets what it expects on every processor.
+            // As words, so the closure receives the arguments it expects on every processor.
             true => {
                 let mut words = Vec::new();
                 words_of(&mut b, cx, arg, ty, &mut words)?;
@@ -128,7 +128,7 @@ pub(crate) fn typed_module(
     Ok(module_of(cx, b.finish()?))
 }
 
-/// A module with the function that calls C code at an address.
+/// A module with the wrapper that calls C code at an address.
 pub(crate) fn code_module(
     cx: &Arc<Context>,
     signature: &Signature,
@@ -150,7 +150,7 @@ pub(crate) fn code_module(
     Ok(module_of(cx, b.finish()?))
 }
 
-/// Whether a value is a struct of scalars, which passes as words.
+/// Whether a value is a struct of scalars, which is passed as words.
 fn is_struct(cx: &Context, ty: Type) -> bool {
     matches!(cx.types.nominal_kind(ty), Some(DeclKind::Struct { mutable: false, .. }))
 }
@@ -196,7 +196,7 @@ fn wrapper<'c>(
     Ok((b, args))
 }
 
-/// Calls the method that belongs to a function of the host.
+/// Calls the method of a host function.
 fn call_method(b: &mut Builder<'_>, method: &str, args: &[Value], result: Type) -> Result<Value, BuildError> {
     let method = b.function_object(method);
     let given = b.call(method, args, Type::ANY)?;
@@ -206,7 +206,7 @@ fn call_method(b: &mut Builder<'_>, method: &str, args: &[Value], result: Type) 
 
 fn module_of(cx: &Arc<Context>, func: Func) -> Module {
     let mut module = Module::new(cx.clone());
-    // The only function of a module is no duplicate.
+    // The only function of a module cannot be a duplicate.
     let _ = module.add_func(func);
     module
 }

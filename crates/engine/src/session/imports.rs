@@ -1,21 +1,21 @@
 //! Imports of a program: declarations of the functions of other programs that it calls, with bodies where these may be inlined.
 //!
-//! **Bodies are closed over the scope in which they were defined.** A body comes into another program only if every name in it means the same there;
-//! else its declaration comes in, and the call stays a call:
+//! **Bodies keep the scope in which they were defined.** A body is imported into another program only if every name in it means the same there;
+//! else only its declaration is imported, and the call stays a call:
 //!
-//! | a body with | comes in if |
+//! | a body with | is imported if |
 //! |---|---|
 //! | a global variable of its program, or a constant with an identity | never: each program has its own |
-//! | a C function or variable by name | it comes from the same dylib, or the name is one of the run time's |
-//! | a call of a method | the call goes to the same definition from there |
-//! | a function as a value | the name means the same function there: the one that the program's own functions mention, else the one that it means now (`owners.rs`) |
+//! | a C function or variable by name | it resolves to the same dylib, or the name is one of the run time's |
+//! | a call of a method | the call resolves to the same definition there |
+//! | a function as a value | the name means the same function there: the function that the program's own functions mention, else the current meaning (`owners.rs`) |
 //! | the address of a function for C | never |
 //!
-//! **Static calls are bound when a program is defined**: to a dylib, by [`Bindings`], and to the signature of a method ([`bind_calls`]). Both stay when the program
-//! is compiled again and when its bodies come into others, so a method that comes later, more specific or earlier in the link order, changes no caller.
+//! **Static calls are bound when a program is defined**: to a dylib, by [`Bindings`], and to the signature of a method ([`bind_calls`]). Both bindings stay when the program
+//! is compiled again and when its bodies are imported elsewhere, so a method defined later, more specific or earlier in the link order, changes no caller.
 //!
-//! **Dynamic calls** are decided when they are compiled, if the module has all methods that they may go to in the session. A function that has others is noted as
-//! open ([`Module::note_open`]): no pass decides its dynamic calls.
+//! **Dynamic calls** are devirtualized when they are compiled, if the module has all methods of the session that they may reach. A function with other methods is noted as
+//! open ([`Module::note_open`]): no pass devirtualizes its dynamic calls.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,14 +35,14 @@ use super::offer::Offer;
 use super::reach::{DynamicCall, Reach, may_reach, reach};
 use super::scope::{IsDefined, SessionMethod, Visible, called, first_of, methods_in};
 
-/// The methods of a function object that are imported.
+/// A set of methods of a function object to import.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Sought {
-    /// All that a static call may reach, by the type of its first argument if that is a leaf.
+    /// All methods that a static call may reach, by the type of its first argument if that is a leaf.
     Called((Type, Option<Type>)),
-    /// All, for calls of a value.
+    /// All methods, for calls of a value.
     All(Type),
-    /// Those that are there and that a dynamic call may reach.
+    /// The existing methods that a dynamic call may reach.
     Reached(DynamicCall),
 }
 
@@ -64,7 +64,7 @@ impl Sought {
     }
 }
 
-/// The methods that a function of a module needs, by what its dynamic calls reach.
+/// The methods that a function of a module needs, given what its dynamic calls reach.
 fn sought(module: &Module, id: FuncId, reach: Reach) -> Vec<Sought> {
     let mut sought: Vec<Sought> = called(module, id).into_iter().map(Sought::Called).collect();
     sought.extend(reach.mentioned.iter().copied().map(Sought::All));
@@ -76,15 +76,15 @@ fn sought(module: &Module, id: FuncId, reach: Reach) -> Vec<Sought> {
 /// Finds the methods of a function object by the type of a call's first argument.
 type FindMethods<'a> = &'a dyn Fn(&Context, Type, Option<Type>) -> Vec<SessionMethod>;
 
-/// The dylibs that are visible when a dylib imports functions, from it and from the dylibs that the functions belong to.
+/// Imports functions into programs of a dylib, with access to the dylibs that it and the functions' dylibs see.
 pub(crate) struct Importer<'a> {
     pub(crate) dylib: DylibId,
     pub(crate) view: View<'a>,
-    /// The dylibs that are visible from another one.
+    /// The dylibs that another dylib sees.
     pub(crate) view_of: &'a dyn Fn(DylibId) -> View<'a>,
     /// Whether a symbol is defined in a dylib.
     pub(crate) is_defined: IsDefined<'a>,
-    /// Where the calls of a program that is compiled again go.
+    /// The targets of the calls of a program that is compiled again.
     pub(crate) bindings: &'a Bindings,
     /// The methods of a function object in all dylibs of the session that a call may reach if its first argument has a type.
     pub(crate) methods: FindMethods<'a>,
@@ -92,26 +92,26 @@ pub(crate) struct Importer<'a> {
 
 /// The state of an import.
 struct Import<'a> {
-    /// How many functions the module had.
+    /// The number of functions that the module had.
     own: usize,
-    /// Functions of the module that have not been looked at.
+    /// Functions of the module that have not been processed.
     pending: Vec<FuncId>,
     done: FxHashSet<Sought>,
     homes: BTreeMap<DylibId, View<'a>>,
     meanings: Meanings,
-    /// The dylibs of what was added.
+    /// The dylibs of the added methods.
     bindings: Bindings,
 }
 
-/// What the names of functions mean in a module: what its own functions take them for, and else what they mean now.
+/// The meanings of function names in a module: the ones that its own functions use, else the current meanings.
 #[derive(Default)]
 struct Meanings {
-    /// The functions that the own ones mention, by module and text; made when the first body is looked at.
+    /// The functions that the module's own functions mention, by module and text; computed for the first body.
     mentioned: OnceCell<FxHashMap<(Name, Name), FunctionName>>,
 }
 
 impl Meanings {
-    /// Whether a function is the one that its name means in a module, whose first `own` functions are its own.
+    /// Whether a function is the meaning of its name in a module, whose first `own` functions are its own.
     fn is_meant(&self, module: &Module, own: usize, function: Type) -> bool {
         let (cx, names) = (&module.cx, &module.cx.names);
         let named = |ty: Type| match *cx.types.kind(ty) {
@@ -129,9 +129,9 @@ impl Meanings {
 }
 
 impl<'a> Importer<'a> {
-    /// Adds to a module the declarations of functions that it calls and does not define, and of those that calls may go to which are decided at
-    /// run time (`reach.rs`), as far as they are there; with bodies where these may come in. Bodies that come in are looked at as well. Says for
-    /// the methods of which function objects it has looked, and from which dylibs those come that are in the module now.
+    /// Adds to a module the declarations of functions that it calls and does not define, and of existing functions that its dynamic calls
+    /// may reach (`reach.rs`), with bodies where these may be imported. Imported bodies are processed as well. Returns
+    /// the function objects whose methods it has looked for, and the dylibs of the imported methods.
     pub(crate) fn import(&self, module: &mut Module) -> (BTreeSet<Type>, Bindings) {
         let mut import = Import {
             own: module.func_count(),
@@ -166,7 +166,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Adds the methods that are sought and are not there.
+    /// Adds the sought methods that the module lacks.
     fn add(&self, module: &mut Module, sought: &Sought, import: &mut Import<'a>) {
         let methods = (sought.function(), sought.first(module));
         let scopes = self.view.of_function(&module.cx, methods.0);
@@ -179,12 +179,12 @@ impl<'a> Importer<'a> {
             let func = &offer.func;
             let is_there = || (self.is_defined)(dylib, &symbol);
             let is_reached = match sought {
-                // Calls that are bound to what has been removed keep it.
+                // Calls bound to a removed method keep it.
                 Sought::Called(_) => true,
                 Sought::All(_) => is_there(),
                 Sought::Reached(call) => may_reach(&module.cx.types, &call.args, func) && is_there(),
             };
-            // A method that the module has is its own, or was imported before.
+            // A method that the module already has is its own, or was imported before.
             if !is_reached || module.find_same(func).is_some() {
                 continue;
             }
@@ -193,7 +193,7 @@ impl<'a> Importer<'a> {
                 self.means_the_same(module, (import.own, &import.meanings), &offer, (dylib, home))
             };
             let func = if has_body { Func::clone(func) } else { func.declaration() };
-            // The module's view takes over what the function names.
+            // The module's view holds the names that the function uses.
             let is_held = module.cx.hold(&func);
             debug_assert!(is_held, "a declaration is offered with the view that it comes from");
             let Ok(id) = module.add_func(func) else { continue };
@@ -202,7 +202,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Whether dynamic calls may go to methods that are not imported: methods of dylibs that this one does not see, and methods whose signature it sees in another dylib
+    /// Whether dynamic calls may reach methods that are not imported: methods of dylibs that this one does not see, and methods whose signature it sees in another dylib
     /// first.
     fn is_open(
         &self,
@@ -231,13 +231,13 @@ impl<'a> Importer<'a> {
         let misses = |SessionMethod { dylib, symbol, offer }: SessionMethod| {
             offer.is_none_or(|offer| is_reached(&offer) && !comes_in(dylib, &symbol))
         };
-        // Dynamic calls do not go to what has been removed.
+        // Dynamic calls do not reach removed methods.
         let is_gone = |(symbol, visible): (&Arc<str>, &Visible)| !(self.is_defined)(visible.dylib, symbol);
         visible.iter().any(is_gone)
             || (self.methods)(&module.cx, function, sought.first(module)).into_iter().any(misses)
     }
 
-    /// Whether all names in a body mean in a module, whose first `own` functions are its own, what they mean where it comes from.
+    /// Whether all names in a body have the same meaning in a module, whose first `own` functions are its own, as in the program that defines it.
     fn means_the_same(
         &self,
         module: &Module,
@@ -264,7 +264,7 @@ impl<'a> Importer<'a> {
             })
     }
 
-    /// The method that a call of a module goes to: the dylib that defines it, and its symbol.
+    /// The method that a module's call resolves to: the dylib that defines it, and its symbol.
     fn target(
         &self,
         module: &Module,
@@ -284,7 +284,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// The method that a call goes to: the dylib that defines it, and its symbol.
+/// The most specific method for a call: the dylib that defines it, and its symbol.
 fn most_specific(
     visible: BTreeMap<Arc<str>, Visible>,
     module: &Module,
@@ -303,20 +303,20 @@ fn most_specific(
     labels.into_iter().nth(found.as_u32() as usize)
 }
 
-/// Where the calls of a program go, with calls of its own functions to these.
+/// The bindings of a program's calls, where calls of its own functions are bound to itself.
 pub(super) fn with_own(mut bindings: Bindings, module: &Module, own: &[FuncId], dylib: DylibId) -> Bindings {
     bindings.extend(own.iter().map(|&id| (module[id].symbol(&module.cx).into(), dylib)));
     bindings
 }
 
-/// Makes the static calls of a program name the methods that they go to, by the types of these: so they go there as long as the method is defined, whatever
-/// more specific one comes later. A call of a method with a collecting parameter or open variables keeps the types that it is made with. One whose method is
+/// Makes the static calls of a program name their target methods by the methods' types: so they keep the target as long as it is defined, even if a
+/// more specific method is defined later. A call of a method with a collecting parameter or open variables keeps its argument types. A call whose method is
 /// missing becomes dynamic.
 pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
     for &id in own {
         let func = &module[id];
         let insts: Vec<Inst> = func.blocks().flat_map(|block| func.block_insts(block)).collect();
-        // C calls by the types that are written.
+        // Calls by C use the types that are written.
         let is_of_c = |callee: Callee| insts.iter().any(|&inst| func.op(inst) == Op::CFunction(callee));
         let (mut bound, mut missing) = (Vec::new(), BTreeMap::new());
         for (callee, data) in func.callees() {
@@ -335,7 +335,7 @@ pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
         if bound.is_empty() && missing.is_empty() {
             continue;
         }
-        // What is imported for a static call does not have to be all that a dynamic one may reach.
+        // The methods imported for a static call may not be all that a dynamic call can reach.
         missing.values().for_each(|&function| module.note_open(function));
         let Some(func) = module.func_mut(id) else { continue };
         bound.into_iter().for_each(|(callee, data)| func.set_callee(callee, data));
@@ -348,7 +348,7 @@ pub(super) fn bind_calls(module: &mut Module, own: &[FuncId]) {
     }
 }
 
-/// Whether programs define the function of this object. Functions of Base may be known without a method.
+/// Whether programs define the function of this object. Functions of Base may exist without a method.
 fn is_of_session(cx: &Context, function: Type) -> bool {
     matches!(*cx.types.kind(function), TypeKind::Function(name) if !is_library(cx.names.text(name.module)))
 }

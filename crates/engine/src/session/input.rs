@@ -1,16 +1,16 @@
-//! The input of a compilation: functions of a program that are optimised together.
+//! The input of a compilation: the functions of a program that are optimised together.
 //!
 //! ```text
 //!   program ── ProgramFacts: globals, objects that its code keeps, which functions have cells
 //!      │
-//!      └─► CompilationInput, one for each tier ── its pipeline (`pipeline.rs`) ──► low functions, one by one ──► units (`unit.rs`)
+//!      └─► CompilationInput, one per tier ── its pipeline (`pipeline.rs`) ──► low functions, one by one ──► units (`unit.rs`)
 //! ```
 //!
 //! **Reliance.** An eager function relies on summaries of the bodies of its own program's functions (`pipeline.rs`). When such a function is
 //! redefined, the bodies that rely on it are replaced in the same step (`invalidation.rs`).
 //!
-//! **Tiers.** A function that is compiled twice has two inputs. The first one is [counting](Counting): it is compiled fast, at `O1` at most, and counts calls and
-//! iterations. The second one is compiled as the session's options say, advised by the first one's profile. A function that is compiled once has
+//! **Tiers.** A function that is compiled twice has two inputs. The first is [counting](Counting): it is compiled quickly, at `O1` at most, and counts calls and
+//! iterations. The second is compiled with the session's options, guided by the first one's profile. A function that is compiled once has
 //! one input, which counts nothing.
 
 use std::any::Any;
@@ -38,10 +38,10 @@ use crate::pipeline::{Pipeline, Settings};
 use crate::program::Callees;
 use crate::session::tiering::profile::Profile;
 
-/// Objects that live as long as code, beside its references.
+/// Objects kept alive by code, in addition to its references.
 pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
-/// The program that code was compiled from: equal for functions that were optimised with each other in sight.
+/// The identity of the program that code was compiled from: equal for functions that were optimised together.
 #[derive(Clone, Default)]
 pub(crate) struct Origin(Arc<u8>);
 
@@ -56,21 +56,21 @@ impl PartialEq for Origin {
 pub(crate) struct ProgramFacts {
     pub(super) globals: Globals,
     pub(super) kept: Option<Kept>,
-    /// Where its calls go.
+    /// The targets of its calls.
     pub(super) bindings: Arc<Bindings>,
-    /// The identity by which dependants know its functions.
+    /// The identity that dependants record for its functions.
     pub(super) origin: Origin,
-    /// Whether its functions are eager: they rely on each other's bodies, and those that call each other are one unit.
+    /// Whether its functions are eager: they rely on each other's bodies, and mutually recursive functions are one unit.
     pub(super) is_eager: bool,
-    /// The functions of its own that have cells, by symbol.
+    /// Its own functions that have cells, by symbol.
     pub(super) behind_cells: BTreeSet<String>,
-    /// When a method or C function that it calls and that is not there is refused.
+    /// When calls of missing methods and C functions are refused.
     pub(super) callees: Callees,
 }
 
 impl ProgramFacts {
-    /// Looks at a verified module, of whose own functions those `behind_cells` have cells. `known` finds the cells of variables that other
-    /// programs have.
+    /// Collects the facts of a verified module, whose own functions in `behind_cells` have cells. `known` finds the cells of variables that other
+    /// programs define.
     pub(crate) fn new(
         runtime: &Arc<Runtime>,
         module: &Module,
@@ -107,7 +107,7 @@ impl ProgramFacts {
         })
     }
 
-    /// The same program, for the recompiled function of this module, whose calls go there as well.
+    /// The same program, for the recompiled function of this module, with the targets of its calls.
     pub(crate) fn again(&self, module: &Module, id: FuncId, bindings: Bindings) -> ProgramFacts {
         let before = self.bindings.iter().map(|(symbol, dylib)| (symbol.clone(), *dylib));
         ProgramFacts {
@@ -122,14 +122,14 @@ impl ProgramFacts {
     }
 }
 
-/// A function of a program, for what is made before the program is put together.
+/// A function of a program, for users created before the program is complete.
 #[derive(Clone, Default)]
 pub(crate) struct BodySource(Arc<OnceLock<(Arc<CompilationInput>, FuncId)>>);
 
 impl BodySource {
-    /// Says which function it is, once.
+    /// Sets the function, once.
     pub(crate) fn put(&self, input: &Arc<CompilationInput>, id: FuncId) {
-        // It is put together once.
+        // It is set once.
         let _ = self.0.set((input.clone(), id));
     }
 
@@ -138,22 +138,22 @@ impl BodySource {
     }
 }
 
-/// The counters of first-tier code beside its call counter.
+/// The counters of first-tier code in addition to its call counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counting {
-    /// After how many iterations a loop is left for better code.
+    /// The number of iterations after which a loop continues in better code.
     pub(crate) iterations: u32,
 }
 
-/// Functions that are optimised with each other in sight, and how they are compiled: a program, or a function of it.
+/// Functions that are optimised together, and how they are compiled: a program, or one function of it.
 pub(crate) struct CompilationInput {
     /// The counters of its code, if it is of the first of two tiers.
     pub(super) counting: Option<Counting>,
     pub(super) pipeline: Pipeline<'static>,
     pub(super) facts: Arc<ProgramFacts>,
-    /// The functions that it defines; the others are imported.
+    /// The functions that it defines; all others are imported.
     pub(super) names: BTreeMap<FuncId, Arc<str>>,
-    /// The counters of its first tier, which advise the second.
+    /// The counters of its first tier, which guide the second.
     pub(super) profile: Option<Arc<Profile>>,
     /// The types of its functions that have cells, by symbol.
     pub(super) types: BTreeMap<String, Arc<FunctionType>>,
@@ -166,8 +166,8 @@ pub(crate) struct CompilationInput {
 }
 
 impl CompilationInput {
-    /// Takes a verified module, which defines the functions `own`, for code that runs on this heap. `profile` is what the first of two tiers counts, and what
-    /// advises the second.
+    /// Takes a verified module, which defines the functions `own`, for code that runs on this heap. `profile` has the counters of the first of two tiers, which
+    /// guide the second.
     pub(crate) fn new(
         (recipe, heap): (&Recipe, &'static HeapAbi),
         module: Module,
@@ -180,7 +180,7 @@ impl CompilationInput {
             own.iter().map(|&id| (id, module[id].symbol(&module.cx).into())).collect();
         let level = if counting.is_some() { recipe.level.min(OptLevel::O1) } else { recipe.level };
         let advice = profile.clone().filter(|_| counting.is_none());
-        // Nothing is known of what may become another function while its callers run (`pipeline.rs`).
+        // A function that may be replaced while its callers run has no facts (`pipeline.rs`).
         let is_known = |id: &FuncId| {
             names.contains_key(id)
                 && (facts.is_eager || !facts.behind_cells.contains(&module[*id].symbol(&module.cx)))
@@ -202,7 +202,7 @@ impl CompilationInput {
         }
     }
 
-    /// The same functions, of which some have these types.
+    /// The same functions, with these types for some of them.
     pub(crate) fn with_types<'a>(
         mut self,
         types: impl IntoIterator<Item = &'a Arc<FunctionType>>,
@@ -222,13 +222,13 @@ impl CompilationInput {
         self.called.get_or_init(|| called(module, module.funcs().map(|(_, func)| func))).contains(symbol)
     }
 
-    /// The type of a function that it was verified with, if it has a native form.
+    /// The native type of a function that it was verified with, if it has one.
     pub(super) fn type_of(&self, symbol: &str) -> Option<Arc<FunctionType>> {
         let known = || Some(Arc::new(type_of(self.pipeline.module(), *self.known().get(symbol)?)?));
         self.types.get(symbol).cloned().or_else(known)
     }
 
-    /// Refuses a function that has come to be another since its callers were verified: symbols say nothing of results.
+    /// Refuses a function whose type has changed since its callers were verified: symbols do not include results.
     pub(super) fn check(&self, symbol: &str, found: &FunctionType) -> Result<(), Error> {
         if self.types.get(symbol).is_some_and(|ty| ty.is_called_like(found)) {
             return Ok(());
@@ -249,7 +249,7 @@ impl CompilationInput {
         }
     }
 
-    /// The hash of the inputs of a unit's code; none for code that is not cached.
+    /// The hash of the inputs of a unit's code; `None` for code that is not cached.
     pub(super) fn facts_of(&self, cache: &CodeCache, ids: &[FuncId]) -> Option<Fingerprint> {
         let keys = self.keys(cache)?;
         let mut facts = cache.facts("unit of a session");
@@ -261,7 +261,7 @@ impl CompilationInput {
         Some(facts.finish())
     }
 
-    /// Says to the packages of a cache that functions are compiled, and against what.
+    /// Reports to the packages of a cache that functions are compiled, and against which definitions.
     pub(super) fn note(&self, cache: &CodeCache, ids: &[FuncId]) {
         let Some(keys) = self.keys(cache) else { return };
         let module = self.pipeline.module();
@@ -279,7 +279,7 @@ impl CompilationInput {
         }
     }
 
-    /// How its functions are compiled.
+    /// The settings that distinguish how its functions are compiled.
     fn kind(&self) -> [bool; 3] {
         [self.facts.is_eager, self.counting.is_some(), self.has_sites()]
     }
@@ -288,15 +288,15 @@ impl CompilationInput {
         self.counting.is_some() && self.profile.is_some()
     }
 
-    /// Hashes of the inputs of the functions' code; none for code that is not cached.
+    /// Hashes of the inputs of the functions' code; `None` for code that is not cached.
     fn keys(&self, cache: &CodeCache) -> Option<&Keys> {
-        // Code that keeps an object of this process has its address.
+        // Code that keeps an object of this process contains its address.
         let module = self.pipeline.module();
         if self.facts.kept.is_some() || !cache.is_used(&module.cx) {
             return None;
         }
         Some(self.keys.get_or_init(|| {
-            // How functions are called follows from these two.
+            // These two determine how functions are called.
             let note = |id: FuncId| {
                 let is_own = self.names.contains_key(&id);
                 let is_behind = self.facts.behind_cells.contains(&module[id].symbol(&module.cx));
@@ -306,7 +306,7 @@ impl CompilationInput {
         }))
     }
 
-    /// The types of a unit's functions for typed calls; none if one of them has no native form.
+    /// The types of a unit's functions for typed calls; `None` if one of them has no native form.
     pub(super) fn types_of(&self, ids: &[FuncId]) -> Option<Vec<Arc<FunctionType>>> {
         let module = self.pipeline.module();
         let ty = |&id: &FuncId| {
@@ -316,27 +316,26 @@ impl CompilationInput {
         ids.iter().map(ty).collect()
     }
 
-    /// The functions, in their final forms as far as they were asked for.
+    /// The module with the functions; requested functions have their final forms.
     pub(crate) fn module(&self) -> &Module {
         self.pipeline.module()
     }
 
-    /// The program that they are of.
+    /// The facts of their program.
     pub(crate) fn facts(&self) -> Arc<ProgramFacts> {
         self.facts.clone()
     }
 
-    /// The identity by which dependants know its functions.
+    /// The identity that dependants record for its functions.
     pub(crate) fn origin(&self) -> &Origin {
         &self.facts.origin
     }
 
-    /// Their counters, if any.
     pub(crate) fn profile(&self) -> Option<Arc<Profile>> {
         self.profile.clone()
     }
 
-    /// The functions that it defines, in sets that are linked together.
+    /// The functions that it defines, grouped into units that are linked together.
     pub(crate) fn units(&self) -> Vec<Vec<FuncId>> {
         let mut seen = BTreeSet::new();
         let mut units = Vec::new();

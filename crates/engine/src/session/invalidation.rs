@@ -1,46 +1,46 @@
-//! Backedges and invalidation: callers that inlined a function are recompiled when it changes.
+//! Backedges and invalidation: when a function changes, callers that inlined it are recompiled.
 //!
 //! ```text
-//!   base ◄── inlined ── middle ◄── inlined ── top      base is redefined: the bodies of middle and top are recompiled, too, from
+//!   base ◄── inlined ── middle ◄── inlined ── top      base is redefined: the bodies of middle and top are recompiled as well, from
 //!                                                      their source, at the next call
 //! ```
 //!
-//! A function calls others through cells, which lead to the newest version. Callees with a body in its program may be inlined, and an eager function
+//! A function calls others through cells, which reach the newest version. Callees with a body in its program may be inlined, and an eager function
 //! relies on summaries of their bodies (`pipeline.rs`). The optimiser chooses; every callee with a body is noted as inlined.
 //! Dynamic calls may have been devirtualized to methods of the program: a function depends on the methods, also new ones, that its dynamic calls
-//! may reach by the types of their arguments, and on all methods of function values that it passes on (`reach.rs`). One that calls a
-//! function which is not seen depends on all functions of which its program has methods or which it mentions.
+//! may reach by the types of their arguments, and on all methods of function values that it passes on (`reach.rs`). A function that calls an
+//! unknown function depends on all functions that its program has methods of or mentions.
 //!
-//! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are those of their
+//! When one of them is defined, the bodies of its callers are replaced in the same step as its own, and so are the bodies of their
 //! callers: the cells get versions for the next world, frames continue in the old code, and the next call or lookup compiles the
-//! new version. A callee that was inlined before is only declared now, or has the new body if that may be inlined elsewhere.
+//! new version. A callee that was inlined before is now only declared, or has the new body if that may be inlined elsewhere.
 //!
-//! **One order.** Threads define concurrently, and no thread waits while another compiles. Each prepares its definitions from a
+//! **Total order.** Threads define concurrently, and no thread waits while another compiles. Each prepares its definitions from a
 //! snapshot of imports and backedges. The step that puts them into force validates the snapshot,
 //! under the lock of changes ([`Edges::are_prepared`]); if it is stale, the definitions are prepared again. In the same step the change
-//! gets its number, is noted, and offered to others: so a snapshot at a number has all changes in force up to it.
+//! gets its number, is noted, and is offered to others: so a snapshot at a number has all changes in force up to it.
 //!
-//! | seen | is the same as long as |
+//! | snapshot of | is current as long as |
 //! |---|---|
-//! | declarations and bodies that were imported | no function of those objects was defined under a higher number |
-//! | callers that inlined the defined functions | they are the same, each noted under the same number |
-//! | existing cells | their names lead to them (`batch.rs`) |
+//! | imported declarations and bodies | no function of their objects was defined under a higher number |
+//! | callers that inlined the defined functions | the set is unchanged, each noted under the same number |
+//! | existing cells | their names resolve to them (`batch.rs`) |
 //!
-//! The set and order of invalidated functions follow from names alone. [`Session::take_invalidations`] lists them with the reasons.
+//! Names alone determine the set and order of invalidated functions. [`Session::take_invalidations`] lists them with the reasons.
 //!
 //! Notes about removed functions are dropped when a lookup hits them, or in a sweep when their number has doubled since the last sweep; notes
 //! about a closed dylib are dropped when it is next found.
 //!
-//! Code has the addresses of C functions, so a function is noted under the names of those that it calls, too.
+//! Code contains the addresses of C functions, so a function is also noted under the names of the C functions that it calls.
 //!
 //! A caller for which the new function has another type keeps its old callee.
 //!
-//! **Removal.** Callers whose dynamic calls may have been decided for a removed method are recompiled after it (`removal.rs`). Static callers keep what they have inlined.
+//! **Removal.** Callers whose dynamic calls may have been devirtualized to a removed method are recompiled afterwards (`removal.rs`). Static callers keep what they have inlined.
 //!
 //! Not done: functions of promised programs.
 //!
-//! Cost: a copy of the source of each function with such calls. A concurrent change costs another preparation; one
-//! of the two is in force then, so some thread always makes progress.
+//! Cost: a copy of the source of each function with such calls. A concurrent change costs another preparation, but one
+//! of the two is then in force, so some thread always makes progress.
 //!
 //! [`Session::take_invalidations`]: super::Session::take_invalidations
 
@@ -70,16 +70,16 @@ use dependence::Dependence;
 pub(crate) use dependence::Dependences;
 use lookers::Lookers;
 
-/// The most invalidations that are kept for the embedder; then the oldest are dropped.
+/// The maximum number of invalidations kept for the embedder; beyond it the oldest are dropped.
 const KEPT: usize = 1000;
 
-/// The most functions whose change numbers are kept; beyond it one number is kept for all.
+/// The maximum number of functions whose change numbers are kept; beyond it one number is kept for all.
 const DEFINED: usize = 4096;
 
-/// Minimum number of functions before sweeping.
+/// The minimum number of functions for a sweep.
 const SWEPT: usize = 64;
 
-/// The functions that a change reaches, each with its last step, and the steps.
+/// The functions reached by a change, each with its last step, and the steps.
 #[derive(Default)]
 struct Reached {
     labels: Vec<(Label, usize)>,
@@ -90,13 +90,13 @@ struct Reached {
 pub(crate) struct Change {
     pub(crate) label: Label,
     pub(crate) symbol: Arc<str>,
-    /// The symbol without the types.
+    /// The symbol without types.
     pub(crate) bare: Arc<str>,
     /// The type of the function's object in the session's context, if it is known.
     pub(crate) object: Option<Type>,
     /// The declaration, if its types belong to the session's context.
     declared: Option<Func>,
-    /// Whether the function was removed: then those that have inlined it keep it.
+    /// Whether the function was removed: then callers that have inlined it keep it.
     is_removal: bool,
 }
 
@@ -115,7 +115,7 @@ impl Change {
         Change { label, bare: symbol.clone(), symbol, object: None, declared: None, is_removal: false }
     }
 
-    /// The removal of a method of a function object, by what its dylib offered of it.
+    /// The removal of a method of a function object, as its dylib offered it.
     pub(crate) fn removal(label: Label, gone: Offered, cx: &Context) -> Change {
         let Offered { symbol, object, offer } = gone;
         let bare = match *cx.types.kind(object) {
@@ -141,41 +141,39 @@ struct Method<'a> {
     declared: Option<&'a Func>,
 }
 
-/// An import with its change number.
+/// A record of an import, with its change number.
 #[derive(Clone, Default)]
 pub(crate) struct Imported {
     /// The types of function objects whose methods were looked for.
     pub(crate) looked_for: BTreeSet<Type>,
-    /// The number of the last change that was in force before.
+    /// The number of the last change in force before the import.
     pub(crate) seen: u64,
 }
 
-/// The basis of a change.
+/// The basis of a change: the snapshot that its step validates.
 #[derive(Default)]
 pub(crate) struct Basis {
-    /// The definitions.
     pub(crate) changes: Vec<Change>,
     /// The instances to recompile, with the numbers under which they were noted.
     pub(crate) hits: BTreeMap<Label, u64>,
     /// The number of the last change before these were read.
     pub(crate) seen: u64,
-    /// Its imports.
     pub(crate) imports: Vec<Imported>,
     /// The global variables that its program declares.
     pub(crate) variables: DeclaredVariables,
 }
 
-/// Notes about functions, to be made when they come into force.
+/// Notes about functions, entered when the functions take effect.
 #[derive(Default)]
 pub(crate) struct Notes {
     callers: Vec<(Label, Option<Caller>)>,
-    /// Programs in which methods were looked for: the bare names of the functions that they have or mention.
+    /// Programs in which methods were looked for: the bare names of the functions that they define or mention.
     programs: Vec<BTreeSet<Arc<str>>>,
-    /// The former notes: they hold foreign values, and are dropped without a lock.
+    /// The replaced notes: they hold foreign values, and are dropped without a lock.
     before: Vec<Arc<Caller>>,
 }
 
-/// How a function is compiled.
+/// When a function is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// At its lookup.
@@ -191,7 +189,7 @@ pub(crate) struct Caller {
     pub(crate) symbol: Arc<str>,
     bare: Arc<str>,
     pub(crate) func: Func,
-    /// Its program, without functions.
+    /// Its program, without the functions.
     pub(crate) program: Module,
     /// The declarations of its callees, for a program in its own context.
     pub(crate) declared: Vec<Func>,
@@ -199,13 +197,13 @@ pub(crate) struct Caller {
     pub(crate) kind: Kind,
     /// Whether its types belong to the session's context.
     is_shared: bool,
-    /// The symbols of its inlined callees, and of the C functions whose addresses its code has.
+    /// The symbols of its inlined callees, and of the C functions whose addresses its code contains.
     inlines: Vec<Arc<str>>,
     /// The methods that its dynamic calls may reach, if its types belong to the session's context.
     reach: Reach,
-    /// The program in which it looked for methods, if it calls functions that are not seen.
+    /// The program in which it looked for methods, if it calls unknown functions.
     searches: Option<u64>,
-    /// The number of the change with which this was noted.
+    /// The number of the change that noted it.
     noted: u64,
 }
 
@@ -220,7 +218,7 @@ impl Caller {
         }
     }
 
-    /// Where it is listed: by the functions that it may call dynamically, each with the type of the first argument if only methods for this type take it.
+    /// The keys under which it is listed: the functions that it may call dynamically, each with the type of the first argument if only methods for this type take it.
     fn places(&self) -> impl Iterator<Item = (Type, Option<Type>)> + '_ {
         let types = &self.program.cx.types;
         let calls = self.reach.calls.iter();
@@ -229,7 +227,7 @@ impl Caller {
         calls.chain(self.reach.mentioned.iter().map(|&function| (function, None)))
     }
 
-    /// Whether a dynamic call may go to a method of `function`; to any, if none is given.
+    /// Whether a dynamic call may reach this method of `function`, or any method if `None`.
     fn may_reach(&self, function: Type, method: Option<&Func>) -> bool {
         let types = &self.program.cx.types;
         let reaches = |call: &DynamicCall| {
@@ -264,14 +262,14 @@ pub(crate) struct Edges {
 struct State {
     /// The number of the last change in force, or of the last forgotten entry.
     number: u64,
-    /// When functions were defined last, by the types of their objects: the changes behind `forgotten`.
+    /// The last definitions of functions, by the types of their objects: the changes after `forgotten`.
     defined: BTreeMap<Type, u64>,
-    /// Imports from before this change are repeated.
+    /// Imports made before this change are repeated.
     forgotten: u64,
     sources: BTreeMap<Label, Arc<Caller>>,
     /// The number of entries at which removed ones are swept.
     sweep_at: usize,
-    /// By the symbol of the inlined callee, in any dylib.
+    /// The callers by the symbol of the inlined callee, in any dylib.
     callers: BTreeMap<Arc<str>, BTreeSet<Label>>,
     /// The functions with dynamic calls, by the type of the object of the called function.
     dynamic: BTreeMap<Type, Lookers>,
@@ -279,7 +277,7 @@ struct State {
     objects: BTreeMap<Arc<str>, BTreeSet<Type>>,
     /// Programs in which methods were looked for, by the bare names of their functions.
     programs: BTreeMap<Arc<str>, BTreeSet<u64>>,
-    /// The bare names of the functions of each.
+    /// The bare names of the functions of each program.
     names: BTreeMap<u64, BTreeSet<Arc<str>>>,
     /// The functions that looked for methods, by program.
     lookers: BTreeMap<u64, BTreeSet<Label>>,
@@ -288,7 +286,7 @@ struct State {
 }
 
 impl State {
-    /// A note is to be dropped without the lock: it holds foreign values.
+    /// Removes a note, which must be dropped without the lock: it holds foreign values.
     #[must_use]
     fn forget(&mut self, label: Label) -> Option<Arc<Caller>> {
         let caller = self.sources.remove(&label)?;
@@ -331,7 +329,7 @@ impl State {
         Some(caller)
     }
 
-    /// Notes a function. The numbers of programs begin at `base`.
+    /// Notes a function. The numbers of programs start at `base`.
     fn note(&mut self, label: Label, mut caller: Caller, base: u64) {
         caller.searches = caller.searches.map(|program| base + program);
         caller.noted = self.number;
@@ -383,7 +381,7 @@ impl State {
                 && (basis.changes.is_empty() || self.reached(&basis.changes).labels.len() == basis.hits.len())
     }
 
-    /// The transitive dependents of pending definitions, each with its chain, except those that are defined
+    /// The transitive dependents of pending definitions, each with its chain, except functions that are defined
     /// themselves.
     fn reached(&self, changes: &[Change]) -> Reached {
         let mut reached = Reached::default();
@@ -412,25 +410,25 @@ impl State {
         reached
     }
 
-    /// The dependents of a method: those that inline it, if these count, and those that may call it dynamically.
+    /// The dependents of a method: with `inlining`, the functions that inline it, and the functions that may call it dynamically.
     fn users(&self, symbol: &Arc<str>, method: Method<'_>, inlining: bool) -> BTreeSet<Label> {
         let programs = self.programs.get(method.bare).into_iter().flatten();
         let lookers = programs.filter_map(|program| self.lookers.get(program)).flatten();
         let inliners = self.callers.get(symbol).filter(|_| inlining).into_iter().flatten();
         let objects: Vec<Type> = match method.object {
             Some(object) => vec![object],
-            // A function of another context is one of these by its name.
+            // A function of another context is found among these by name.
             None => self.objects.get(method.bare).into_iter().flatten().copied().collect(),
         };
         let dynamic = objects.into_iter().flat_map(|object| self.dynamic_users(object, method.declared));
         inliners.chain(lookers).copied().chain(dynamic).collect()
     }
 
-    /// The functions whose dynamic calls may go to a method of a function; to any, if none is given.
+    /// The functions whose dynamic calls may reach this method of a function, or any method if `None`.
     fn dynamic_users(&self, function: Type, method: Option<&Func>) -> Vec<Label> {
         let Some(lookers) = self.dynamic.get(&function) else { return Vec::new() };
         let caller = |label: &Label| self.sources.get(label);
-        // Callers that are listed are of the session's context, as the method is.
+        // Listed callers belong to the session's context, as the method does.
         let any = lookers.of(None).next().and_then(|label| self.sources.get(&label));
         let first = any.zip(method).and_then(|(any, method)| first_parameter(&any.program.cx.types, method));
         let reaches = |label: &Label| caller(label).is_some_and(|caller| caller.may_reach(function, method));
@@ -447,8 +445,8 @@ fn bare_name(module: &Module, function: Type) -> &str {
 }
 
 impl Notes {
-    /// The bodies that a function of a module, which is about to be defined, inlines. `program` is the same for all functions of one
-    /// module. `is_shared` says that the module is of the session's context, so that what the function calls can be imported again.
+    /// Adds the note of a module's function that is about to be defined. `program` is the same for all functions of one
+    /// module. `is_shared` is set if the module belongs to the session's context, so that the function's callees can be imported again.
     pub(crate) fn add(
         &mut self,
         label: Label,
@@ -472,7 +470,7 @@ impl Notes {
         let bare = module.cx.names.text(func.name).into();
         let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
         let (program, facts) = (module.without_functions(), facts.clone());
-        // One of the session's context imports what it calls.
+        // A function of the session's context imports its callees.
         let declared = if is_shared { Vec::new() } else { declared_callees(module, id) };
         let caller = Caller {
             symbol,
@@ -491,7 +489,7 @@ impl Notes {
         self.callers.push((label, Some(caller)));
     }
 
-    /// A function without inlined callees.
+    /// Adds a function without inlined callees.
     pub(crate) fn add_nothing(&mut self, label: Label) {
         self.callers.push((label, None));
     }
@@ -511,13 +509,13 @@ impl Notes {
     }
 }
 
-/// The names of the C symbols that a function uses, and that are not the run time's.
+/// The names of the C symbols that a function uses, except the run time's.
 fn c_symbols<'m>(module: &'m Module, func: &'m Func) -> impl Iterator<Item = Arc<str>> + 'm {
     let names = func.c_symbols().map(|name| module.cx.names.text(name));
     names.filter(|name| !is_julia_function(name)).map(Arc::from)
 }
 
-/// The declarations of what a function calls.
+/// The declarations of a function's callees.
 fn declared_callees(module: &Module, id: FuncId) -> Vec<Func> {
     let called = module[id].callees().filter_map(|(_, callee)| match callee {
         CalleeData::Method { function, args, .. } => module.find_method(*function, args),
@@ -528,12 +526,12 @@ fn declared_callees(module: &Module, id: FuncId) -> Vec<Func> {
 }
 
 impl Edges {
-    /// The number of the last change. Functions seen from now on are in force up to there, at least.
+    /// The number of the last change. Functions read from now on include at least the changes up to it.
     pub(crate) fn number(&self) -> u64 {
         lock(&self.state).number
     }
 
-    /// Whether a function is noted that calls others dynamically.
+    /// Whether any noted function calls others dynamically.
     pub(crate) fn has_dynamic_calls(&self) -> bool {
         let state = lock(&self.state);
         !state.dynamic.is_empty() || !state.programs.is_empty()
@@ -544,7 +542,7 @@ impl Edges {
         lock(&self.state).is_new(imported)
     }
 
-    /// Whether a prepared change is still valid. It stays so under the lock of changes.
+    /// Whether a prepared change is still valid. It stays valid under the lock of changes.
     pub(crate) fn are_prepared(&self, basis: &Basis) -> bool {
         lock(&self.state).is_prepared(basis)
     }
@@ -590,7 +588,7 @@ impl Edges {
         number
     }
 
-    /// Drops the note of a removed function, if its number is not higher. A stale note is detected when it
+    /// Drops the note of a removed function, unless its number is higher. A stale note is detected when it
     /// is hit.
     pub(crate) fn forget(&self, label: Label, seen: u64) {
         let mut state = lock(&self.state);
@@ -602,7 +600,7 @@ impl Edges {
         }
     }
 
-    /// Drops the notes of a dylib's functions whose numbers are not higher.
+    /// Drops the notes of a dylib's functions, except notes with higher numbers.
     pub(crate) fn forget_all(&self, dylib: DylibId, seen: u64) {
         let mut state = lock(&self.state);
         let gone = |(label, caller): &(&Label, &Arc<Caller>)| label.dylib == dylib && caller.noted <= seen;
@@ -613,7 +611,7 @@ impl Edges {
         drop(gone);
     }
 
-    /// Drops all notes, at the end of the session: they hold programs, and these functions of the host, which may hold the session. The log stays.
+    /// Drops all notes, at the end of the session: they hold programs, and through these host functions, which may hold the session. The log stays.
     pub(crate) fn end(&self) {
         let mut state = lock(&self.state);
         let number = state.number + 1;
@@ -636,7 +634,7 @@ impl Edges {
         (labels.into_iter().filter_map(hit).collect(), state.number)
     }
 
-    /// The hits that were neither defined nor recompiled since, and the number of the last change.
+    /// The hits that have been neither defined nor recompiled since, and the number of the last change.
     pub(crate) fn still(&self, hits: &[Hit]) -> (Vec<Hit>, u64) {
         let state = lock(&self.state);
         let is_same = |hit: &&Hit| state.sources.get(&hit.label).map(|c| c.noted) == Some(hit.caller.noted);

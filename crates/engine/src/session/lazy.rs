@@ -1,26 +1,26 @@
-//! Functions behind cells: their symbols, and the compilation of their bodies.
+//! Functions called through cells: their symbols, and the compilation of their bodies.
 //!
 //! ```text
 //!   symbol          f(Int64) ──► cell (callers are linked to it, handles hold it)
-//!                                  │ eager: not ready before the body is; lazy: ready at once, and the first call looks the body up
-//!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with all that it needs
+//!                                  │ eager: not ready before the body is; lazy: ready at once, and the first call looks up the body
+//!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with everything it needs
 //! ```
 //!
-//! | kind | a look-up of `f` waits for | code comes into the cell |
+//! | kind | a look-up of `f` waits for | code is set in the cell |
 //! |---|---|---|
-//! | eager | `f#body`, and so for the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
+//! | eager | `f#body`, and therefore the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
 //! | lazy | nothing | at the first call, or by `Function::compile` |
 //!
 //! Bodies need the cells of their callees, which have addresses from the first lookup on. So functions that call each other, in one program or
 //! in several, are linked in any order, and eager ones become ready together.
 //!
-//! A function in two tiers has one more hidden symbol, `f(Int64)#hot`, for the code that replaces the first tier after
-//! many calls. The function calls itself through the cell. So do boxed entries, for dynamic calls (`boxed_entry.rs`).
+//! A function in two tiers has another hidden symbol, `f(Int64)#hot`, for the code that replaces the first tier after
+//! many calls. The function calls itself through the cell, as do the boxed entries for dynamic calls (`boxed_entry.rs`).
 //!
 //! Concurrent first calls look up the same body; the dispatcher decides which threads run tasks meanwhile. A redefinition adds
-//! a version to the cell: all calls from the next world on find the new body. It is compiled at the next look-up of an eager function,
-//! or at the first call. When the types change, it is another function with its own cell, and code that was linked to the old one keeps it.
-//! A call of a removed function throws `CompileError`; so does a call of a function that cannot be compiled, with the cause.
+//! a version to the cell: all calls from the next world on reach the new body. It is compiled at the next look-up of an eager function,
+//! or at the first call. If the types change, it is another function with its own cell, and code linked to the old one keeps it.
+//! A call of a removed function throws `CompileError`, and so does, with the cause, a call of a function that cannot be compiled.
 //!
 //! The source of a version holds the session weakly: cells belong to it.
 
@@ -47,17 +47,17 @@ use super::{detached, linking};
 /// The suffix of a body's symbol.
 pub(crate) const BODY: &str = "#body";
 
-/// The same for the body of the second tier.
+/// The suffix of the symbol of the second tier's body.
 pub(crate) const HOT: &str = "#hot";
 
-/// The tiers of a function beside the first.
+/// The tiers of a function after the first.
 #[derive(Clone)]
 pub(crate) struct SecondTier {
     /// The symbol of its body.
     pub(crate) body: Symbol,
-    /// After how many calls of the first it is wanted.
+    /// The number of calls of the first tier after which it is compiled.
     pub(crate) calls: i32,
-    /// How it is called before it is compiled, if it can be.
+    /// The interpreted body for calls before it is compiled, if it can be interpreted.
     pub(crate) interpreted: Option<InterpretedBody>,
 }
 
@@ -67,8 +67,8 @@ impl SecondTier {
     }
 }
 
-/// Puts the code of an eager body behind the cell of its function, into the version that was defined from the same program. The later of the two, the body
-/// or the cell, does so. Code of a lazy function comes into its cell when it is called.
+/// Sets the code of an eager body in the cell of its function, in the version that was defined from the same program. The later of the two, the body
+/// or the cell, does so. Code of a lazy function is set in its cell when it is called.
 pub(crate) fn provide(
     shared: &Shared,
     session: &linking::Session<Native>,
@@ -77,7 +77,7 @@ pub(crate) fn provide(
     code: Target,
 ) {
     let owner = session.leads_to(function).and_then(|at| shared.cells.owner_of_body(function, body, at));
-    // A cell that does not take it has been superseded or is of another type.
+    // A cell that refuses it has been superseded or has another type.
     owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
 }
 
@@ -120,7 +120,7 @@ impl MaterializationUnit<Native> for Stub {
         let label = Label { dylib, symbol: self.symbol };
         let entered = self.shared.cells.enter(label, owner, self.is_eager.then_some(self.body));
         let (code, address) = Code::enter_cell(&self.shared.placed, entered);
-        // The removal of the unit has answered its waiters.
+        // The removal of the unit has completed its lookups.
         if responsibility.attach(code).is_err() {
             return;
         }
@@ -132,7 +132,7 @@ impl MaterializationUnit<Native> for Stub {
             return;
         }
         let (shared, body) = (self.shared.clone(), Label { dylib, symbol: self.body });
-        // The body may have come first.
+        // The body may have been linked first.
         let code = session.leads_to(body).and_then(|at| shared.placed.at(at)).and_then(Place::compiled);
         if let Some((code, target)) =
             code.and_then(|code| Some((code.program, code.unit.target(&code.symbol)?)))
@@ -144,10 +144,10 @@ impl MaterializationUnit<Native> for Stub {
     }
 }
 
-/// Compiles the body of one version of a function. It does not hold the interpreter that serves calls before.
+/// Compiles the body of one version of a function. It does not hold the interpreter that serves earlier calls.
 ///
-/// The body is looked up by its symbol, which leads to the newest one. If that was defined from another program, this version has been
-/// superseded: then it is compiled apart from the session's tables, for the threads that are in its worlds still.
+/// The body is looked up by its symbol, which resolves to the newest one. If that was defined from another program, this version has been
+/// superseded: then it is compiled outside the session's tables, for the threads that are still in its worlds.
 pub(crate) struct Body {
     session: WeakSession<Native>,
     shared: Weak<Shared>,
@@ -158,7 +158,7 @@ pub(crate) struct Body {
     placed: Arc<Placed>,
     /// The pinned sources; empty for bodies that follow their symbol.
     pin: BodySource,
-    /// The two symbols keep their texts when the definitions are removed: the error of a call names them.
+    /// Keeps the texts of the two symbols after the definitions are removed: the error of a call names them.
     _names: [Option<SymbolRef>; 2],
 }
 
@@ -203,7 +203,7 @@ impl Body {
         self.pin.get().is_none_or(|(input, _)| input.origin() == program)
     }
 
-    /// The code of a body; nothing if the symbol leads to another version's.
+    /// The code of a body; `None` if the symbol resolves to another version's.
     fn look_up(&self, body: Symbol, priority: Priority) -> Result<Option<Target>, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let (kind, wants) = (LookupKind::Static, required([body]));
@@ -218,7 +218,7 @@ impl Body {
                 Ok(Some(Place::Compiled(code))) if !self.is_own(&code.program) => return Ok(None),
                 Ok(Some(Place::Compiled(code))) => code.unit.target(&code.symbol),
                 Ok(Some(Place::Function(_) | Place::Object(_)) | None) => None,
-                // It has been redefined meanwhile.
+                // It was redefined meanwhile.
                 Err(Moved) => continue,
             };
             return target.map(Some).ok_or_else(|| {
@@ -228,7 +228,7 @@ impl Body {
         }
     }
 
-    /// Compiles a version that was superseded.
+    /// Compiles a superseded version.
     fn compile_detached(&self, input: &Arc<CompilationInput>, id: FuncId) -> Result<Target, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
@@ -273,7 +273,7 @@ impl Materialize for Body {
     }
 }
 
-/// The wrapper around the work of a source on another thread than the waiting one: it is a part of the waiting thread's work.
+/// The wrapper for a source's work on a thread other than the waiting one: it counts as the waiting thread's work.
 pub(crate) fn elsewhere() -> Elsewhere {
     let doing = Doing::here();
     Box::new(|work| doing.go_on(work))

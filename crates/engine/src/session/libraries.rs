@@ -1,7 +1,7 @@
 //! C symbols of the process and of shared libraries, as definitions on demand.
 //!
 //! A `foreigncall` without a library names a C symbol; a dylib finds it through such a generator in its link order, under the
-//! rules of every definition: the first dylib in the order wins, so an embedder can override it with a symbol of its own.
+//! same rules as any definition: the first dylib in the order wins, so an embedder can override it with its own symbol.
 //! The run time opens libraries and keeps them open.
 
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::invalidation::Change;
 use super::target::Native;
 
 impl Dylib {
-    /// Gives a C symbol an address, for `foreigncall`s of programs that see this dylib.
+    /// Defines a C symbol at an address, for `foreigncall`s of programs that see this dylib.
     ///
-    /// An address that [`Function::c_address`](super::Function::c_address) has returned makes the symbol depend on the function, as code of another program does that calls it. The code at the address is called with the C signature that the calling program states: like `foreigncall` itself, this is
+    /// An address that [`Function::c_address`](super::Function::c_address) returned makes the symbol depend on the function, like code of another program that calls it. The code at the address is called with the C signature that the calling program states: like `foreigncall` itself, this is
     /// an unchecked capability.
     ///
     /// # Errors
@@ -29,11 +29,11 @@ impl Dylib {
         self.set_c_symbol("`Dylib::define_c_symbol`", name, address, false).map(drop)
     }
 
-    /// Gives a C symbol an address, and replaces the one that it has, as [`Dylib::redefine`]: functions that call it are compiled again, and running ones call the old one to
-    /// their end.
+    /// Defines a C symbol at an address and replaces its previous address, as [`Dylib::redefine`]: functions that call it are compiled again, and running ones call the old address until
+    /// they return.
     ///
     /// # Errors
-    /// The doors are closed; what defines the symbol now is being linked.
+    /// The doors are closed; the current definition of the symbol is being linked.
     pub fn redefine_c_symbol(&self, name: &str, address: *const ()) -> Result<Redefined, SessionError> {
         self.set_c_symbol("`Dylib::redefine_c_symbol`", name, address, true)
     }
@@ -65,7 +65,7 @@ impl Dylib {
         Ok(self.recompile_callers_of([(symbol.symbol(), name)]))
     }
 
-    /// Defines C symbols whose addresses `unit` makes when one of them is first needed.
+    /// Promises C symbols, which `unit` materializes when one of them is first needed.
     ///
     /// # Errors
     /// The doors are closed; a name is defined already; the dylib is closed.
@@ -79,7 +79,7 @@ impl Dylib {
         Ok(())
     }
 
-    /// Compiles callers of C symbols again that were defined: a first definition may be what callers have missed, or be nearer to them than what they have found.
+    /// Recompiles callers of C symbols that were defined: a first definition may be one that callers lacked, or come earlier in their link order than the one they found.
     pub(super) fn recompile_callers_of<'n>(
         &self,
         symbols: impl IntoIterator<Item = (Symbol, &'n str)>,
@@ -94,8 +94,8 @@ impl Dylib {
         redefined
     }
 
-    /// Finds C symbols of the process that the filter accepts, for programs that see this dylib. Without such a filter in its link order a program finds none: without a definition it
-    /// may call the functions that the run time itself has, C's mathematics and its functions on memory (`memmove` and others), and what the embedder has given the run time
+    /// Finds C symbols of the process that the filter accepts, for programs that see this dylib. Without such a filter in its link order a program finds none: it
+    /// may then call, without a definition, only the run time's own functions, C's mathematics and memory functions (`memmove` and others), and what the embedder added to the run time
     /// ([`Foreign::given`](brolga_runtime::Foreign::given)).
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Dylib {
         self.add_generator(Library { runtime, library: None, filter })
     }
 
-    /// Finds C symbols of a shared library, by its path or name. It is opened at once.
+    /// Finds C symbols of a shared library, given by path or name. The library is opened at once.
     ///
     /// # Errors
     /// The doors are closed; the library cannot be opened; the dylib is closed.
@@ -120,7 +120,7 @@ impl Dylib {
         self.add_generator(Library { runtime, library, filter: |_: &str| true })
     }
 
-    /// Asks a generator for what is missing.
+    /// Adds a generator, which is queried for missing C symbols.
     ///
     /// # Errors
     /// The dylib is closed.
@@ -130,7 +130,7 @@ impl Dylib {
     }
 }
 
-/// Symbols that the run time finds: of one library, or of the process.
+/// Symbols found by the run time: in one library, or in the process.
 pub(crate) struct Library<F> {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) library: Option<String>,

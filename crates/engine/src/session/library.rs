@@ -1,20 +1,20 @@
-//! The library of a session: the methods of Base that its programs need and do not have, in a dylib of its own, once for all programs.
+//! The library of a session: the methods of Base that its programs need and do not define, in a separate dylib, once for all programs.
 //!
 //! ```text
 //!   program ── its uses of the prelude ─────────────────► library: defines the new ones, lazily     (crates/engine/src/prelude.rs)
 //!      │                                                     ▲
-//!      └── its dylib ── linked behind all others ────────────┘
+//!      └── its dylib ── linked after all others ─────────────┘
 //! ```
 //!
-//! All other definitions override the library: it stays the last of a dylib's links, its declarations are imported beside those of other dylibs, not
-//! instead, and a method of the same signature that a program defines is called instead of the library's, also by dynamic calls
+//! All other definitions override the library: it stays the last of a dylib's links, its declarations are imported in addition to other dylibs' declarations, not
+//! instead, and a program's method of the same signature is called instead of the library's, also by dynamic calls
 //! ([`NewMethods::of_library`](brolga_runtime::objects::NewMethods::of_library)).
 //!
-//! A dylib is linked to the library at its first use. The methods of a function are defined together, with those of the functions
+//! A dylib is linked to the library at its first use. The methods of a function are defined together, with the methods of the functions
 //! that they use, so the library is always complete. Some parts of the prelude depend on types that a program declares; their methods
 //! are defined at the first use after that.
 //!
-//! **Locks**: the library's, around everything below; definitions of the library are lazy, so nothing is compiled or waited for under it.
+//! **Locks**: the library's, taken before all others; definitions of the library are lazy, so nothing is compiled or waited for under it.
 //!
 //! Cost: a walk over the constants of each program; the texts of the prelude are read once for the session, when a part of them is needed.
 
@@ -34,7 +34,7 @@ use super::target::Native;
 use crate::prelude::{self, Prelude};
 use crate::program::{Callees, check_built};
 
-/// The name of the library's dylib, which no file and no program has.
+/// The name of the library's dylib, which is not a valid name of a file or program.
 const NAME: &str = "<Base>";
 
 /// See the file's header.
@@ -47,7 +47,7 @@ pub(crate) struct Library {
 
 struct State {
     linking: linking::Dylib<Native>,
-    /// Holds the names and types of the library.
+    /// Keeps the names and types of the library.
     cx: Arc<Context>,
     prelude: Prelude,
     /// The functions whose methods are defined, with the parts of the prelude that have them.
@@ -55,7 +55,7 @@ struct State {
 }
 
 impl Library {
-    /// The library's dylib, if anything has needed it.
+    /// The library's dylib, if it has been needed.
     pub(crate) fn id(&self) -> Option<DylibId> {
         self.id.get().copied()
     }

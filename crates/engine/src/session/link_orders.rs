@@ -1,15 +1,15 @@
-//! The dylibs in which a dylib finds a name: its link order, and the dylibs that those re-export.
+//! The dylibs in which a dylib finds a name: its link order, and the dylibs re-exported by dylibs in it.
 //!
 //! ```text
 //!   main ── linked to ──► facade ── re-exports `area` ──► shapes
 //!    │                      ▲                               ▲
-//!    └── sees ──────────────┴── `area` alone ───────────────┘
+//!    └── sees ──────────────┴── only `area` ────────────────┘
 //! ```
 //!
-//! A re-exported name is what it is at home: the same function, variable or type. It takes the place after the dylib that re-exports it, so a name which this dylib
-//! has itself hides it. Re-exports of what a dylib re-exports count as well, and each dylib is searched once for a name, so cycles end.
+//! A re-exported name keeps its identity: the same function, variable or type. Its position is after the dylib that re-exports it, so a name that this dylib
+//! defines itself hides it. Re-exports are transitive, and each dylib is searched once for a name, so cycles terminate.
 //!
-//! Cost: without re-exports in the session, the link order; else a walk over the re-exports that let the name through.
+//! Cost: without re-exports in the session, the link order; else a walk over the re-exports that include the name.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,24 +24,24 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::scope::{Scope, Seen};
 
-/// Which names a dylib re-exports ([`Dylib::reexport`]): of functions with their modules and without types (`area`, `Shapes.area`), of variables, types and C symbols.
+/// The names that a dylib re-exports ([`Dylib::reexport`]): functions with their modules and without types (`area`, `Shapes.area`), variables, types and C symbols.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Exports {
     /// All names.
     All,
-    /// These names.
+    /// Only these names.
     Only(BTreeSet<String>),
-    /// All names but these.
+    /// All names except these.
     Except(BTreeSet<String>),
 }
 
 impl Exports {
-    /// These names alone.
+    /// Re-exports only these names.
     pub fn only<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Exports {
         Exports::Only(names.into_iter().map(Into::into).collect())
     }
 
-    /// All names but these.
+    /// Re-exports all names except these.
     pub fn except<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Exports {
         Exports::Except(names.into_iter().map(Into::into).collect())
     }
@@ -68,7 +68,7 @@ pub(super) struct Reexport {
 /// The link orders of a session's dylibs, and their re-exports.
 #[derive(Default)]
 pub(super) struct LinkOrders {
-    /// By dylib, itself first.
+    /// The link order of each dylib, itself first.
     links: BTreeMap<DylibId, Vec<DylibId>>,
     reexports: BTreeMap<DylibId, Vec<Reexport>>,
 }
@@ -117,7 +117,7 @@ impl LinkOrders {
         !self.reexports.is_empty()
     }
 
-    /// The dylibs in which a dylib looks for a name, itself first.
+    /// The dylibs in which a dylib looks up a name, itself first.
     pub(super) fn of(&self, dylib: DylibId, name: &str) -> Vec<DylibId> {
         match self.links.get(&dylib) {
             Some(links) => self.along(links, name),
@@ -125,17 +125,17 @@ impl LinkOrders {
         }
     }
 
-    /// Whether a dylib looks for some name in another one.
+    /// Whether a dylib looks up any name in another one.
     pub(super) fn sees(&self, dylib: DylibId, other: DylibId) -> bool {
         dylib == other || self.links.get(&dylib).is_some_and(|links| self.reached(links).contains(&other))
     }
 
-    /// The dylibs in which a name is looked for along a link order.
+    /// The dylibs in which a name is looked up along a link order.
     pub(super) fn along(&self, links: &[DylibId], name: &str) -> Vec<DylibId> {
         self.walk(links, |exports| exports.has(name))
     }
 
-    /// The dylibs in which some name is looked for along a link order.
+    /// The dylibs in which any name is looked up along a link order.
     pub(super) fn reached(&self, links: &[DylibId]) -> Vec<DylibId> {
         self.walk(links, |_| true)
     }
@@ -145,7 +145,7 @@ impl LinkOrders {
             return links.to_vec();
         }
         let mut found = Vec::with_capacity(links.len());
-        // In this order: a dylib, what it re-exports, the next one.
+        // In depth-first order: a dylib, its re-exports, the next dylib.
         let mut pending: Vec<DylibId> = links.iter().rev().copied().collect();
         while let Some(dylib) = pending.pop() {
             if found.contains(&dylib) {
@@ -160,18 +160,18 @@ impl LinkOrders {
     }
 }
 
-/// The offers that a dylib is about to make, if one is.
+/// The offers that a dylib is about to make, if any.
 pub(super) type Soon<'a> = Option<(DylibId, &'a Scope)>;
 
 /// The dylibs that a dylib sees, with their offers.
 pub(super) struct View<'a> {
     session: &'a Session,
-    /// Who looks.
+    /// The dylib whose view this is.
     dylib: DylibId,
     links: Vec<DylibId>,
     /// The offers that a dylib is about to make.
     soon: Soon<'a>,
-    /// The dylibs of the link order: all that the dylib sees, if the session has no re-exports.
+    /// The dylibs of the link order: everything the dylib sees, if the session has no re-exports.
     plain: Vec<Seen<'a>>,
     has_reexports: bool,
 }
@@ -191,7 +191,7 @@ impl<'a> View<'a> {
         dylibs.iter().filter_map(seen).collect()
     }
 
-    /// Where it sees a name.
+    /// The dylibs in which it sees a name.
     pub(super) fn of(&self, name: &str) -> Cow<'_, [Seen<'a>]> {
         match self.has_reexports {
             false => Cow::Borrowed(&self.plain),
@@ -199,7 +199,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where it sees a function, by the type of its object.
+    /// The dylibs in which it sees a function, by the type of the function object.
     pub(super) fn of_function(&self, cx: &Context, function: Type) -> Cow<'_, [Seen<'a>]> {
         match *cx.types.kind(function) {
             TypeKind::Function(named) if self.has_reexports => self.of(&named.spelled(&cx.names)),
@@ -208,7 +208,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// All dylibs in which it sees some name; [`View::sees`] decides for one name.
+    /// All dylibs in which it sees any name; [`View::sees`] decides for one name.
     pub(super) fn dylibs(&self) -> Cow<'_, [Seen<'a>]> {
         match self.has_reexports {
             false => Cow::Borrowed(&self.plain),
@@ -221,7 +221,7 @@ impl<'a> View<'a> {
         !self.has_reexports || self.of(name).iter().any(|seen| seen.dylib == dylib)
     }
 
-    /// Where it sees the function with a symbol, if that may not be the first dylib of its link order that has it.
+    /// The dylib in which it sees the function with a symbol, if that may differ from the first dylib of its link order that has it.
     pub(super) fn re_exported(&self, symbol: &str) -> Option<DylibId> {
         let bare = symbol.split('(').next().filter(|_| self.has_reexports)?;
         let is_there = |seen: &&Seen<'_>| {
@@ -234,7 +234,7 @@ impl<'a> View<'a> {
 }
 
 impl Session {
-    /// The view of a dylib; an empty one, if it is closed.
+    /// The view of a dylib; empty if the dylib is closed.
     pub(super) fn view_of<'a>(&'a self, dylib: DylibId, soon: Soon<'a>) -> View<'a> {
         let links = self.home(dylib).and_then(|home| home.links().ok()).unwrap_or_default();
         View::new(self, dylib, links.iter().map(|link| link.dylib).collect(), soon)
@@ -245,7 +245,7 @@ impl Dylib {
     /// The view of the dylib, with the offers that it is about to make, if any.
     ///
     /// # Errors
-    /// It is closed.
+    /// The dylib is closed.
     pub(super) fn view<'a>(&'a self, soon: Option<&'a Scope>) -> Result<View<'a>, SessionError> {
         let (dylib, links) = (self.linking.id(), self.linking.links()?);
         let links = links.iter().map(|link| link.dylib).collect();

@@ -1,15 +1,15 @@
-//! `dlopen` and its family, by which programs and C code open, search and close dylibs of their session.
+//! `dlopen` and its family, with which programs and C code open, search and close dylibs of their session.
 //!
 //! ```text
-//!   program or C ── dlopen("plugin") ──► IR here: the text of the name ──► Loader: find the dylib, open it ──► a handle
-//!                ── dlsym(handle, "f") ──► its C symbols, and entries for C of its functions
+//!   program or C ── dlopen("plugin") ──► IR: the text of the name ───────► Loader: find the dylib, open it ──► a handle
+//!                ── dlsym(handle, "f") ──► its C symbols, and C entries of its functions
 //!                ── atexit(f) ──► Session::at_exit ──► Session::end calls f
 //! ```
 //!
-//! They are functions of a dylib of their own, with C symbols of their names: a dylib that is linked to it finds them, unless one before it in the link order has the symbols of the process. A handle is a number, so a wrong one is an error. What
-//! fails returns null or -1, and `dlerror` has the reason, for each thread. Each name is passed in two steps: a closure with a view of a string may not run programs, and opening does.
+//! They are functions of a separate dylib, with C symbols of their names: a dylib linked to it finds them, unless an earlier one in the link order has the symbols of the process. A handle is a number, so an invalid one is an error. A call that
+//! fails returns null or -1, and `dlerror` returns the reason, per thread. Each name is passed in two steps: a closure with a view of a string must not run programs, but opening does.
 //!
-//! Not done: `mode` is ignored: a look-up compiles what it needs. Addresses from `dlsym` are valid until what they lead to is removed.
+//! Not done: `mode` is ignored: a look-up compiles what it needs. Addresses from `dlsym` are valid until their symbol is removed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
 use super::sync::lock;
 
-/// The functions that programs and C see, with their C names.
+/// The functions visible to programs and C, with their C names.
 const SEEN: [(&str, &str); 6] = [
     ("dlopen", "dlopen(Ptr{UInt8}, Int32)"),
     ("dlsym", "dlsym(Ptr{Nothing}, Ptr{UInt8})"),
@@ -35,7 +35,7 @@ const SEEN: [(&str, &str); 6] = [
     ("atexit", "atexit(Ptr{Nothing})"),
 ];
 
-/// Functions that only the others call.
+/// Functions called only by the others.
 const HIDDEN: &str = "\
 function loader_text(name::Ptr{UInt8})::UInt64
 1 ─ %1 = Base.bitcast(UInt64, name)::UInt64
@@ -53,7 +53,7 @@ function loader_call(f::UInt64)::Nothing
 end
 ";
 
-/// Between C's types and those of the closures.
+/// Converts between C's types and the types of the closures.
 const PROGRAM: &str = "\
 function dlopen(name::Ptr{UInt8}, mode::Int32)::Ptr{Nothing}
 1 ─ %1 = invoke Main.loader_text(name::Ptr{UInt8})::UInt64
@@ -90,15 +90,15 @@ function atexit(f::Ptr{Nothing})::Int32
 end
 ";
 
-/// The symbol of the function that calls what was given to `atexit`.
+/// The symbol of the function that calls the functions registered by `atexit`.
 const CALL: &str = "loader_call(UInt64)";
 
 impl Session {
-    /// Creates a dylib with `dlopen`, `dlsym`, `dlclose`, `dlupdate`, `dlerror` and `atexit`, for programs and C code of dylibs that are linked to it. `find` says which dylib a name means; it may create one. Without a
-    /// name (`dlopen(NULL)`, `dlsym(RTLD_DEFAULT, …)`) a program asks for what it is part of itself.
+    /// Creates a dylib with `dlopen`, `dlsym`, `dlclose`, `dlupdate`, `dlerror` and `atexit`, for programs and C code of dylibs linked to it. `find` maps a name to a dylib; it may create one. Without a
+    /// name (`dlopen(NULL)`, `dlsym(RTLD_DEFAULT, …)`) a program refers to the dylib that it is part of.
     ///
-    /// `dlopen` opens as [`Dylib::open`] does, `dlclose` closes, and `dlupdate` runs the initialisers that came since. `dlsym` finds C symbols, and functions of programs by a bare name if they have one method with types of C.
-    /// Functions that are given to `atexit` run when the session ends, as those of [`Session::at_exit`]; in an object file `atexit` belongs to the file.
+    /// `dlopen` opens as [`Dylib::open`] does, `dlclose` closes, and `dlupdate` runs the initialisers added since. `dlsym` finds C symbols, and program functions by a bare name if they have a single method with C types.
+    /// Functions registered by `atexit` run when the session ends, like those registered by [`Session::at_exit`]; in an object file `atexit` belongs to the file.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -130,7 +130,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The doors are closed ([`Options::doors`](crate::Options::doors)); there is a dylib with the name; the session ends.
+    /// The doors are closed ([`Options::doors`](crate::Options::doors)); a dylib of that name exists; the session is ending.
     pub fn create_loader(
         &self,
         name: &str,
@@ -148,7 +148,7 @@ impl Session {
         }
     }
 
-    /// Runs `function` when the session ends, before the finalisers of its dylibs; the last one that was given is the first.
+    /// Runs `function` when the session ends, before the finalisers of its dylibs; the function registered last runs first.
     ///
     /// # Errors
     /// The session has ended.
@@ -163,7 +163,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs what was given to [`Session::at_exit`], and what that gives; the errors. Afterwards nothing more is taken.
+    /// Runs the functions registered by [`Session::at_exit`], including functions they register, and returns the errors. Later registrations are refused.
     pub(super) fn run_exits(&self) -> Vec<SessionError> {
         let mut thrown = Vec::new();
         loop {
@@ -225,7 +225,7 @@ struct Loader<F> {
 struct State {
     /// The last key or handle.
     last: u64,
-    /// Names on their way to the closures.
+    /// Names being passed to the closures.
     names: BTreeMap<u64, String>,
     opened: BTreeMap<u64, Opened>,
 }
@@ -253,7 +253,7 @@ impl<F: Find> Loader<F> {
         key
     }
 
-    /// The name with a key; none for a null pointer.
+    /// The name with a key; `None` for a null pointer.
     fn name(&self, key: u64) -> Option<String> {
         lock(&self.state).names.remove(&key)
     }
@@ -341,7 +341,7 @@ fn whole(error: &SessionError) -> String {
 }
 
 thread_local! {
-    /// What `dlerror` returns next, and what it has returned last: C may read that until it asks again.
+    /// The next result of `dlerror`, and its last result, which C may read until the next call.
     static ERRORS: RefCell<[Option<CString>; 2]> = const { RefCell::new([None, None]) };
 }
 
@@ -367,7 +367,7 @@ fn note(error: String) {
     ERRORS.with_borrow_mut(|errors| errors[0] = Some(text));
 }
 
-/// The address of the thread's last error, which is taken.
+/// Takes the thread's last error and returns its address.
 fn take_error() -> u64 {
     ERRORS.with_borrow_mut(|errors| {
         errors[1] = errors[0].take();

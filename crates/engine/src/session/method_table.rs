@@ -7,20 +7,20 @@
 //!   first call ──► row ──► label looked up: the cell of the function, or its code ──► boxed entry, linked to it
 //! ```
 //!
-//! Each high function of each program has a row from its definition of any kind on, in the one method table of the session's
-//! runtime. So a dynamic call finds all methods that are visible in its world, of any program, also those that were defined after the caller was
+//! Each high function of each program has a row from its definition on, of any kind, in the one method table of the session's
+//! runtime. So a dynamic call finds all methods that are visible in its world, of any program, also methods defined after the caller was
 //! compiled. Nothing is compiled for it in advance.
 //!
-//! A function behind a cell keeps its row when it is redefined: the entry calls through the cell, which selects by world. A function that gets
-//! another cell, or that has none, gets a new row, and the old one is hidden in the same world. So does one of which other dylibs may have methods: of those with
-//! one signature, calls go to the one that was defined last.
+//! A function with a cell keeps its row when it is redefined: the entry calls through the cell, which selects by world. A function that gets
+//! another cell, or has none, gets a new row, and the old row is hidden in the same world. So does a function that other dylibs may have methods of: among methods with
+//! one signature, calls go to the one defined last.
 //!
-//! **Removal.** The linking model reports the labels that have lost their definitions, after its step. By then a label may have been defined again, so a
-//! row is hidden only if its label is undefined at a time when the row was already listed: definitions list their rows in their own step.
+//! **Removal.** After its step, the linking model reports the labels that have lost their definitions. By then a label may have been defined again, so a
+//! row is hidden only if its label is undefined while the row is already listed: definitions list their rows in their own step.
 //!
-//! **Locks**: the list; inside of it, the runtime's lock of method changes. Rows are dropped without it.
+//! **Locks**: the list; inside it, the runtime's lock of method changes. Rows are dropped without it.
 //!
-//! Cost: a row for each function; a look-up and a small function for each method that is called.
+//! Cost: a row for each function; a look-up and a small function for each method called dynamically.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -44,25 +44,25 @@ pub(crate) struct MethodTable {
 #[derive(Default)]
 struct Rows {
     by_label: BTreeMap<Label, Row>,
-    /// How many rows there have been.
+    /// The number of rows created so far.
     count: u64,
 }
 
 struct Row {
     number: u64,
-    /// The function: its name and the count of the homonym.
+    /// The function: its name and the number of the homonym.
     function: (Box<str>, u32),
     methods: Methods,
 }
 
-/// The function of which a function of a module is a method: its name and the count of the homonym.
+/// The generic function that a module's function is a method of: its name and the number of the homonym.
 fn function(module: &Module, id: FuncId) -> (Box<str>, u32) {
     let (cx, func) = (&module.cx, &module[id]);
     let count = func.function_name(cx).map_or(0, |function| cx.names.count(function.name));
     (func.spelled_name(cx).into(), count)
 }
 
-/// Methods that come into force with a definition.
+/// Methods that take effect with a definition.
 #[derive(Default)]
 pub(crate) struct NewRows {
     labels: Vec<(Label, (Box<str>, u32))>,
@@ -70,13 +70,13 @@ pub(crate) struct NewRows {
 }
 
 impl NewRows {
-    /// No methods. Methods of the session's library are overridden by all others.
+    /// An empty set. Methods of the session's library are overridden by all others.
     pub(super) fn new(is_library: bool) -> NewRows {
         let rows = if is_library { NewMethods::of_library() } else { NewMethods::default() };
         NewRows { labels: Vec::new(), rows }
     }
 
-    /// Adds a function of a module, if calls may go to it that are decided at run time. `entry` makes its boxed entry.
+    /// Adds a function of a module, if dynamic calls may reach it. `entry` makes its boxed entry.
     pub(super) fn add(
         &mut self,
         label: Label,
@@ -95,12 +95,12 @@ impl MethodTable {
         MethodTable { runtime: runtime.clone(), rows: Mutex::default() }
     }
 
-    /// Whether a label has the row of the function of which a function of a module is a method.
+    /// Whether a label has a row of the generic function that a module's function is a method of.
     pub(super) fn has(&self, label: Label, module: &Module, id: FuncId) -> bool {
         lock(&self.rows).by_label.get(&label).is_some_and(|row| row.function == function(module, id))
     }
 
-    /// Makes the next world, in which these methods replace the ones with the same labels. `prepare` receives its number. The result is to be
+    /// Makes the next world, in which these methods replace the ones with the same labels. `prepare` receives its number. The result must be
     /// dropped without a lock.
     #[must_use]
     pub(super) fn change(&self, new: NewRows, prepare: impl FnOnce(u64)) -> Vec<Methods> {
@@ -116,14 +116,14 @@ impl MethodTable {
         old
     }
 
-    /// Hides the methods of labels that do not lead anywhere any more, from the next world on. The result is to be dropped without a lock, at once.
+    /// Hides the methods of undefined labels, from the next world on. The result must be dropped at once, without a lock.
     #[must_use]
     pub(super) fn remove(&self, session: &linking::Session<Native>, labels: &[Label]) -> Vec<Methods> {
         let rows = lock(&self.rows);
         let listed = labels.iter().filter_map(|label| Some((*label, rows.by_label.get(label)?.number)));
         let listed: Vec<(Label, u64)> = listed.collect();
         drop(rows);
-        // A label that is listed and undefined has no newer definition.
+        // A listed, undefined label has no newer definition.
         let gone: Vec<(Label, u64)> =
             listed.into_iter().filter(|(label, _)| !session.is_defined(*label)).collect();
         if gone.is_empty() {

@@ -1,4 +1,4 @@
-//! Sessions: programs that are defined, compiled when they are needed, replaced and removed, by many threads at once.
+//! Sessions: programs that many threads define, compile on demand, replace and remove concurrently.
 //!
 //! ```text
 //!   Session ── create_dylib ──► Dylib ── read, build ──► Definitions ── define ──► symbols, each a promise
@@ -6,96 +6,96 @@
 //!                                 └── func::<(i64,), i64>("fib") ◄── linked ◄── compiled by the session's workers
 //! ```
 //!
-//! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program costs little. Each
+//! A *dylib* is a namespace of functions with a list of dylibs that it sees. Defining a program is cheap. Each
 //! function gets an indirection cell at its first use. Its body is a unit (the functions of an SCC share one), which is
-//! compiled at the first lookup of the function or of a function that needs it. A lookup is answered when the function
+//! compiled at the first lookup of the function or of a function that needs it. A lookup completes when the function
 //! and all its possible callees can run.
 //!
 //! | what | how |
 //! |---|---|
-//! | compile at the same time | [`Workers`]: a pool, the calling threads, an executor of the embedder, or in an order that a seed decides |
+//! | compile in parallel | [`Workers`]: a pool, the calling threads, an executor of the embedder, or an order determined by a seed |
 //! | look up | [`Dylib::func`] and [`Dylib::function`] wait and compile meanwhile; [`Dylib::request`] is a future |
-//! | bring your own machine code | [`Dylib::define_code`] |
-//! | bring your own representation | [`Dylib::promise`]: signatures now, the program at the first lookup |
+//! | supply machine code | [`Dylib::define_code`] |
+//! | supply another representation | [`Dylib::promise`]: signatures now, the program at the first lookup |
 //! | call Rust | [`Dylib::define_fn`]: a closure with typed arguments; [`Dylib::define_host`]: one with objects; [`Dylib::define_c_symbol`]: a C function |
-//! | compile when called | [`Definitions::lazy`]: the first call compiles the function, not a lookup |
-//! | compile twice | [`Definitions::tiered`]: in a single pass at first, with all passes after many calls or iterations |
-//! | interpret at first | [`Definitions::interpreted`]: the first calls do not wait for compilation |
+//! | compile when called | [`Definitions::lazy`]: the first call compiles the function, not the lookup |
+//! | compile twice | [`Definitions::tiered`]: first in a single pass, then with all passes after many calls or iterations |
+//! | interpret first | [`Definitions::interpreted`]: the first calls do not wait for compilation |
 //! | call functions as values | a dynamic call finds every method of the session that is visible in its world, from any definition |
-//! | replace | [`Dylib::redefine`]: calls from the next world on get the new one, and [`Redefined`] lists those that do not; [`Definitions::replaceable`]: running frames, too |
+//! | replace | [`Dylib::redefine`]: calls from the next world on reach the new function, and [`Redefined`] lists the exceptions; [`Definitions::replaceable`]: calls of running frames do, too |
 //! | remove | [`Tracker::remove`](brolga_linking::Tracker::remove) for what was defined through [`Dylib::tracked_by`], [`Dylib::remove`], [`Dylib::clear`], with a policy for its dependants |
 //! | change programs before they are defined | [`Session::transform`] |
-//! | use Base | programs get the methods of Base that they use and do not define, from one library that all other definitions override |
-//! | open code that was compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
+//! | use Base | programs link the methods of Base that they use and do not define from one library, which all other definitions override |
+//! | open code compiled ahead of time | [`Dylib::open_package`]; [`PackageBuild`] makes it |
 //! | call by another name, through another dylib | [`Dylib::alias`], [`Dylib::reexport`] |
-//! | find programs when their names are missing | [`Dylib::add_source`] |
-//! | compile ahead what the last run has called | [`Session::call_order`], [`Session::compile_ahead`] |
+//! | find programs on demand, by missing names | [`Dylib::add_source`] |
+//! | compile ahead what the last run called | [`Session::call_order`], [`Session::compile_ahead`] |
 //! | find C symbols elsewhere | [`Dylib::add_process_symbols`], [`Dylib::add_library`], [`Dylib::add_object`], [`Dylib::add_archive`], [`Dylib::add_generator`] |
 //! | run at opening and closing | [`Definitions::initializer`], [`Dylib::open`], [`Dylib::update`], [`Dylib::close`] |
 //! | evaluate text, list methods | [`Evaluator`], [`Dylib::methods`] |
-//! | see what is there, and what waits | [`Dylib::symbols`], [`Session::dump`], [`Session::observe`], [`Session::report_failures`] |
+//! | inspect symbols and pending work | [`Dylib::symbols`], [`Session::dump`], [`Session::observe`], [`Session::report_failures`] |
 //! | end | [`Session::end`] |
 //!
-//! **Failure.** The error of a lookup has the chain of symbols that failed down to the root, and the root's own error
+//! **Failure.** The error of a lookup has the chain of failed symbols down to the root, and the root's own error
 //! ([`SessionError::causes`]). Later lookups get the same error.
 //!
-//! **Waiting.** Compilation may call functions that are not compiled yet; a single thread suffices for all work. A
+//! **Waiting.** Compilation may call functions that are not compiled yet; one thread suffices for all work. A
 //! thread that would wait for its own work, directly or through others, gets an error.
 //!
 //! **Names.** Each program that [`Dylib::read`] reads has a view of the session's names and types
 //! ([`Session::context`]). Dropping the program releases those that no other program uses. Types that programs declare
 //! stay as long as the session.
 //!
-//! **Memory.** Code is freed when the session does not lead to it any more, no thread is in a world that sees it, and
-//! no handle reaches it: handles keep eager functions, with the eager functions that these call. With a limit
-//! ([`Options::code_limit`]), code of lazy functions that have not been called for long is evicted when there is no
-//! room, and compiled again when it is called. The name of each C function that programs call stays as a symbol of
+//! **Memory.** Code is freed when the session no longer refers to it, no thread is in a world that sees it, and
+//! no handle reaches it: a handle keeps an eager function and the eager functions it calls. With a limit
+//! ([`Options::code_limit`]), code of lazy functions that have not been called recently is evicted when there is no
+//! room, and compiled again at the next call. The name of each C function that programs call stays as a symbol of
 //! the run time, which frees no symbols.
 //!
 //! **Worlds.** Each definition, redefinition and removal advances the world. A call from Rust runs in the newest world,
-//! and all that it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move
+//! and everything it calls stays in that world: static calls, dynamic calls, calls by C, inlined copies, loops that move
 //! to a higher tier. `invokelatest` enters the newest world.
 //!
-//! | kind of definition | a frame that runs while a function is redefined | while it is removed | the next call from Rust |
+//! | kind of definition | a frame that runs while a function is redefined | while a function is removed | the next call from Rust |
 //! |---|---|---|---|
-//! | eager (the default), [`lazy`](Definitions::lazy), [`tiered`](Definitions::tiered), [`interpreted`](Definitions::interpreted) | calls the old body to its end | the same | reaches the new body; of a removed function, throws |
-//! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body to its end | the same |
+//! | eager (the default), [`lazy`](Definitions::lazy), [`tiered`](Definitions::tiered), [`interpreted`](Definitions::interpreted) | calls the old body until it returns | the same | reaches the new body; for a removed function, throws |
+//! | [`replaceable`](Definitions::replaceable), for hot reload | reaches the new body at its next call | calls the old body until it returns | the same |
 //!
-//! The kinds differ in when a body is compiled: an eager function's before a lookup is answered, also after a
-//! redefinition; the others' at the first call. A callee that was redefined since is compiled at its first call
-//! in any case. A function stays eager or lazy when it is redefined.
+//! The kinds differ in when a body is compiled: an eager function's before a lookup completes, also after a
+//! redefinition; the others' at the first call. A callee that has been redefined since is compiled at its first call
+//! in any case. A redefined function stays eager or lazy.
 //!
 //! **Removing.** [`Dependants`] is the policy for code that uses a removed definition. With a
-//! tombstone that code stays, and from the next world on every call of a removed function from another unit throws
+//! tombstone that code stays, and from the next world on every call from another unit to a removed function throws
 //! `CompileError`, which names the function:
 //!
 //! | use of the removed function | after a tombstone |
 //! |---|---|
-//! | calls in compiled code | throw, also when the name is defined again: a caller that was linked before has to be defined again, too. [`Dylib::redefine`] replaces a function under its callers |
-//! | dynamic calls | find no such method from the thread's next entry into compiled code on: `MethodError`, with any policy |
-//! | copies that were inlined | stay, as when a function is replaced; so do results that were computed at compile time |
+//! | calls in compiled code | throw, even after the name is defined again: a caller that was linked before must be defined again, too. [`Dylib::redefine`] replaces a function under its callers |
+//! | dynamic calls | no longer find the method from the thread's next entry into compiled code on: `MethodError`, with any policy |
+//! | copies that were inlined | stay, as when a function is replaced; so do results computed at compile time |
 //! | `try` around a call | catches the error, unless the compiler removed the `try` because neither the callee nor the rest of its body could throw |
 //! | frames in older worlds | continue as if nothing had been removed |
 //! | handles ([`Function`], [`TypedFunc`](brolga_jit::TypedFunc)) to it | throw. After any other removal, and after the end, handles to eager functions can be called; handles to lazy ones throw |
-//! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C gets the exception, as of any callback. They are valid as long as a handle to the function exists |
-//! | C pointers that removed code made | belong to the functions that they lead to, and stay with these |
-//! | C code in object files and archives ([`Dylib::add_object`], [`Dylib::add_archive`]) | stays linked to its callers: no exception passes C |
+//! | C pointers (`cfunction`, [`Function::c_address`]) to it | throw, as other calls do: C receives the exception as from any callback. They are valid as long as a handle to the function exists |
+//! | C pointers that removed code made | belong to the functions they point to, and live as long |
+//! | C code in object files and archives ([`Dylib::add_object`], [`Dylib::add_archive`]) | stays linked to its callers: exceptions do not unwind through C |
 //!
 //! The bytes of a removed function are freed when no thread is in a world that sees it ([`Session::stats`]).
 //!
 //! | files, lowest layer first | content |
 //! |---|---|
-//! | `input` (on `pipeline.rs`), `scope`, `imports`, `names_in`, `owners`, `type_names`, `reach`, `variables` | compilation inputs: functions of a program, optimised concurrently, advised by counters, with the parts of other programs that they see |
+//! | `input` (on `pipeline.rs`), `scope`, `imports`, `names_in`, `owners`, `type_names`, `reach`, `variables` | compilation inputs: functions of a program, optimised concurrently, guided by counters, with the parts of other programs that they see |
 //! | `cells`, `target`, `method_table`, `shared` | linking: cells and their holders, code by address, rows for dynamic calls, the state of all units |
 //! | `compile`, `detached`, `unit` | code: from functions to linked code, for the tables or without a symbol |
-//! | `lazy`, `boxed_entry`, `promise`, `host` | the users of code: bodies of cells, dynamic calls, functions of the embedder |
+//! | `lazy`, `boxed_entry`, `promise`, `host` | users of code: bodies of cells, dynamic calls, functions of the embedder |
 //! | `tiering/` | tiers: policy, tier 0, profiles, continuations of loops, eviction |
 //! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
 //! | `link_orders`, `exports`, `sources` | what a dylib sees: link orders, re-exports, aliases, programs that it finds |
 //! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `objects`, `c_names`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
 //! | `package` | packages: programs with their code, built ahead of time and opened by path |
-//! | `own_code` | functions whose machine code the embedder has made |
-//! | `function`, `evaluator`, `workers`, `error` | handles and choices of an embedder |
+//! | `own_code` | functions whose machine code the embedder supplies |
+//! | `function`, `evaluator`, `workers`, `error` | handles and options of an embedder |
 
 mod batch;
 mod boxed_entry;
@@ -157,12 +157,12 @@ use brolga_codegen::isa::Tier;
 use brolga_ir::Context;
 use brolga_ir::doors::Door;
 use brolga_jit::{CellOwner, CodeListener, CodeMemoryStats, Jit, Symbolized};
-/// The linking model under the sessions, for the tests of this workspace. Embedders have what they need of it by the names below.
+/// The linking model that sessions are built on, for the tests of this workspace. The names below are the part that embedders need.
 #[doc(hidden)]
 pub use brolga_linking as linking;
-/// An error of a step on symbols: what is missing, defined twice, failed or in use.
+/// An error of an operation on symbols: missing, duplicate, failed or used symbols.
 pub use brolga_linking::Error as SymbolError;
-/// The C symbols that a [`Generator`] is asked for.
+/// The C symbols requested from a [`Generator`].
 pub use brolga_linking::Request as SymbolRequest;
 pub use brolga_linking::{
     Addresses, Dependants, Dispatcher, Generator, Happened, Name, Observed, OnDrop, OnExecutor, PoolOptions,
@@ -207,16 +207,16 @@ use shared::Shared;
 use sources::Sources;
 use type_names::TypeNames;
 
-/// What tracks definitions, so that they are removed together ([`Dylib::create_tracker`]).
+/// Tracks definitions, so that they can be removed together ([`Dylib::create_tracker`]).
 pub type Tracker = brolga_linking::Tracker<Native>;
 
-/// The session's own facts about a dylib, beside its tables.
+/// The session's own state of a dylib, in addition to its tables.
 struct Home {
     linking: linking::Dylib<Native>,
     scope: Arc<Scope>,
     /// Functions to run when it is closed, in the order in which they were defined.
     finalizers: Vec<String>,
-    /// The finalizers of an open dylib, looked up and ready to be called.
+    /// The finalizers of an open dylib, looked up and callable.
     due: Vec<Function>,
     /// The number of the last change before `due` was looked up.
     due_since: u64,
@@ -236,31 +236,31 @@ struct Inner {
     owners: Arc<Owners>,
     sources: Sources,
     types: Arc<TypeNames>,
-    /// How many functions of the host there have been.
+    /// The number of host functions defined so far.
     last_number: Mutex<u64>,
-    /// Held while definitions come into force, and while removed ones leave the tables: one after the other. It is taken before all other locks.
+    /// Serializes changes: held while definitions take effect and while removed ones leave the tables. It is taken before all other locks.
     changes: Mutex<()>,
     library: Library,
-    /// Hears of failures that nobody waits for.
+    /// Called with failures that no lookup waits for.
     reporter: Mutex<Option<Reporter>>,
-    /// Hears of events of symbols.
+    /// Called with symbol events.
     observer: Mutex<Option<dump::Observer>>,
     /// Changes programs before they are defined.
     transform: Mutex<Option<transform::Transform>>,
-    /// To run at the end; none after it.
+    /// Run at the end; `None` afterwards.
     exits: Mutex<Option<Vec<loader::Exit>>>,
-    /// Stores that are searched for code before it is compiled.
+    /// The stores searched for code before a function is compiled.
     code: CodeCache,
     doors: Option<Doors>,
-    /// Whether programs get prices.
+    /// Whether programs are priced.
     fuel: bool,
 }
 
 /// See the module's page. Clones share one session.
 ///
 /// A session may be dropped without [`Session::end`], also by a worker or inside a scope: work that no thread waits for
-/// is not started, and finalisers of open dylibs do not run. Handles to eager functions can be called, as after an end;
-/// those to lazy ones throw.
+/// is not started, and finalisers of open dylibs do not run. Handles to eager functions can still be called, as after an end;
+/// handles to lazy ones throw.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -272,23 +272,23 @@ pub struct Session {
 pub struct SessionStats {
     /// The number of compilations of functions.
     pub compiled_functions: u64,
-    /// Bytes of machine code that were generated.
+    /// The bytes of machine code generated.
     pub compiled_bytes: u64,
-    /// Symbols, in all their versions.
+    /// The number of symbols, counting all versions.
     pub symbols: usize,
-    /// Units, each compiled and freed as one.
+    /// The number of units, each compiled and freed as a whole.
     pub units: usize,
-    /// How often a thread has left a running loop for code of a higher tier.
+    /// How often a thread left a running loop for code of a higher tier.
     pub left_loops: u64,
-    /// Lookups that are not answered yet.
+    /// The number of pending lookups.
     pub lookups: usize,
-    /// Units that are not ready because a dependency is not.
+    /// The number of units that are not ready because a dependency is not.
     pub waiting: usize,
-    /// Functions, and symbols of archives, that are in memory and belong to the session.
+    /// The number of functions and symbols of archives that are in memory and belong to the session.
     pub placed: usize,
-    /// How often the code of a lazy function was evicted, because memory for code was short.
+    /// How often the code of a lazy function was evicted because code memory was short.
     pub evicted: u64,
-    /// The memory of code.
+    /// The state of code memory.
     pub code: CodeMemoryStats,
 }
 
@@ -302,14 +302,14 @@ pub struct FunctionFacts {
     pub symbol: String,
     /// The tier of its newest version; `None` if it was removed.
     pub tier: Option<Tier>,
-    /// The bytes of code of the unit in which it was compiled.
+    /// The code size in bytes of the unit in which it was compiled.
     pub bytes: usize,
-    /// The calls that tier 1 counted, up to the limit for the next tier; `None` where nothing counts.
+    /// The calls that tier 1 counted, up to the limit for the next tier; `None` where calls are not counted.
     pub calls: Option<u32>,
 }
 
 impl Session {
-    /// A session with a run time of its own.
+    /// Creates a session with its own run time.
     ///
     /// # Errors
     /// There is no code generator for this machine, or no memory for code.
@@ -319,8 +319,8 @@ impl Session {
         Session::make(runtime, Context::new(), options, workers, Packages::default())
     }
 
-    /// A session whose code runs in an existing run time. Engines and sessions in one run time share the heap, symbols
-    /// of C and the output; `options` of the heap and of the output are ignored. Objects of types that programs declare
+    /// Creates a session whose code runs in an existing run time. Engines and sessions in one run time share the heap, symbols
+    /// of C and the output; the heap and output settings of `options` are ignored. Objects of types that programs declare
     /// belong to one session, unless the sessions have [one context](Session::in_context).
     ///
     /// # Errors
@@ -329,7 +329,7 @@ impl Session {
         Session::make(runtime.clone(), Context::new(), options, workers, Packages::default())
     }
 
-    /// As [`Session::on`], with the names and types of a context, for example another session's: a type that programs of both declare is one type.
+    /// As [`Session::on`], with the names and types of a context, for example another session's: a type that programs of both sessions declare is one type.
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -402,8 +402,8 @@ impl Session {
         Ok(Session { inner })
     }
 
-    /// The names and types of the programs that this session reads; modules that are built for it use them. Names and
-    /// types made directly in it stay as long as the session: build a module with names of its own in a
+    /// The names and types of the programs that this session reads; modules built for it use them. Names and
+    /// types made directly in it live as long as the session: build a module with its own names in a
     /// [view](Context::view).
     pub fn context(&self) -> &Arc<Context> {
         &self.inner.cx
@@ -435,7 +435,7 @@ impl Session {
         }
     }
 
-    /// Gives definitions prices ([`Options::fuel`]) if the session was made with them.
+    /// Prices definitions ([`Options::fuel`]) if the session was created with fuel.
     pub(crate) fn price(&self, definitions: &mut Definitions) {
         if self.inner.fuel {
             definitions.price();
@@ -450,21 +450,21 @@ impl Session {
         self.inner.doors.is_some()
     }
 
-    /// Waits until no task is left that compiles in the background, and runs such tasks meanwhile where only threads that wait compile.
+    /// Waits until no background compilation is left, and runs such tasks itself where only waiting threads compile.
     pub fn finish_background(&self) {
         self.inner.linking.dispatcher().drain();
     }
 
-    /// The session of the linking model, for the tests of this workspace. Programs find addresses that are defined there as symbols of C if the doors are open.
+    /// The session of the linking model, for the tests of this workspace. Programs find addresses defined there as symbols of C if the doors are open.
     #[doc(hidden)]
     pub fn linking(&self) -> &linking::Session<Native> {
         &self.inner.linking
     }
 
-    /// Makes a dylib, which sees itself.
+    /// Creates a dylib, which sees itself.
     ///
     /// # Errors
-    /// There is one of that name, or the session has ended.
+    /// A dylib of that name exists, or the session has ended.
     pub fn create_dylib(&self, name: &str) -> Result<Dylib, SessionError> {
         let linking = self.inner.linking.create_dylib(name)?;
         let (scope, finalizers, due) = (Arc::default(), Vec::new(), Vec::new());
@@ -494,10 +494,10 @@ impl Session {
         Some(Dylib::new(self.clone(), linking))
     }
 
-    /// Removes everything from dylibs and closes them, all or none. Other dylibs see them no more. Finalisers do not run ([`Dylib::close`]).
+    /// Removes everything from dylibs and closes them, all or none. Other dylibs no longer see them. Finalisers do not run ([`Dylib::close`]).
     ///
     /// # Errors
-    /// The policy refuses: code of other dylibs uses something in them.
+    /// The policy forbids it: code of other dylibs uses something in them.
     pub fn close_dylibs(&self, dylibs: &[&Dylib], dependants: Dependants) -> Result<(), SessionError> {
         let closed: Vec<&linking::Dylib<Native>> = dylibs.iter().map(|dylib| dylib.linking()).collect();
         self.inner.linking.close_dylibs(&closed, dependants)?;
@@ -505,9 +505,9 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the facts about a closed dylib.
+    /// Removes the state of a closed dylib.
     fn forget_dylib(&self, id: DylibId) {
-        // The entry has values of other layers, whose destructors must not run under the lock.
+        // The entry holds values of other layers, whose destructors must not run under the lock.
         let home = lock(&self.inner.homes).remove(&id);
         drop(home);
         self.inner.edges.forget_all(id, u64::MAX);
@@ -533,12 +533,12 @@ impl Session {
     }
 
     /// Lazy functions whose code was evicted since the last call because an inlined callee was defined
-    /// again; in the order in which that happened, the last thousand at most.
+    /// again: in the order of the evictions, the last thousand at most.
     pub fn take_invalidations(&self) -> Vec<Invalidated> {
         self.inner.edges.take_log()
     }
 
-    /// The functions that were compiled although a [package](Dylib::open_package) has code for them, because a dependency of the code has changed; by
+    /// The functions that were compiled although a [package](Dylib::open_package) has code for them, because a dependency of that code has changed; by
     /// symbol and tier.
     pub fn recompiled(&self) -> Vec<Recompiled> {
         self.packages().recompiled()
@@ -578,8 +578,8 @@ impl Session {
         functions
     }
 
-    /// Ends the session: it runs what was given to [`Session::at_exit`]; it refuses new work and finishes the work that was begun, with its lookups; it runs the
-    /// finalisers of open dylibs, the youngest dylib first, and compiles lazy functions that they call; it removes all
+    /// Ends the session: it runs the functions registered by [`Session::at_exit`]; it refuses new work and finishes the work in progress, with its lookups; it runs the
+    /// finalisers of open dylibs, the newest dylib first, and compiles lazy functions that they call; it removes all
     /// definitions. Handles to eager functions stay valid. Returns the exceptions of finalisers. A second call does
     /// nothing.
     ///
@@ -588,7 +588,7 @@ impl Session {
         let end = || {
             let mut thrown = Vec::new();
             thrown.extend(self.run_exits());
-            // Nothing is recompiled for the sake of what ends.
+            // Nothing is recompiled during the end.
             self.inner.edges.end();
             self.inner.linking.end(|dylib| thrown.extend(self.finalize(dylib)));
             self.inner.edges.end();
@@ -597,31 +597,31 @@ impl Session {
         function::waiting(self.runtime(), end).unwrap_or_else(|error| vec![error])
     }
 
-    /// Runs the finalisers that are due in a dylib, the last one first.
+    /// Runs the due finalisers of a dylib, last one first.
     fn finalize(&self, dylib: DylibId) -> Vec<SessionError> {
         let home = |homes: &mut Homes| homes.get_mut(&dylib).map(|h| std::mem::take(&mut h.due));
         let due = home(&mut lock(&self.inner.homes)).unwrap_or_default();
         due.iter().rev().filter_map(|function| opening::run(function).err()).collect()
     }
 
-    /// The name of the method that is the next closure of the host.
+    /// The method name of the next host closure.
     fn host_method(&self, name: &str) -> String {
         host::method_name(name, self.next_number())
     }
 
-    /// A number that nothing else in the session has.
+    /// A number that is unique in the session.
     fn next_number(&self) -> u64 {
         let mut last = lock(&self.inner.last_number);
         *last += 1;
         *last
     }
 
-    /// The scope of a dylib that is open.
+    /// The scope of an open dylib.
     fn scope(&self, dylib: DylibId) -> Option<Arc<Scope>> {
         lock(&self.inner.homes).get(&dylib).map(|home| home.scope.clone())
     }
 
-    /// A dylib, as the linking model has it.
+    /// A dylib of the linking model.
     fn home(&self, dylib: DylibId) -> Option<linking::Dylib<Native>> {
         lock(&self.inner.homes).get(&dylib).map(|home| home.linking.clone())
     }

@@ -1,4 +1,4 @@
-//! The names that a function uses: functions and global variables; and where its calls of methods go.
+//! The names that a function uses, of functions and global variables, and the targets of its calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use brolga_ir::func::CalleeData;
 use brolga_ir::{Const, Context, Func, Module, Name, Op, Type, TypeKind, Value};
 use brolga_linking::DylibId;
 
-/// The dylibs of the methods that a program's calls go to, by symbol.
+/// The dylibs of the methods that a program's calls resolve to, by symbol.
 pub(crate) type Bindings = BTreeMap<Arc<str>, DylibId>;
 
 /// The function objects that a function calls or has as values.

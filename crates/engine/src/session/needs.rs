@@ -1,6 +1,6 @@
-//! Which functions that a unit calls must exist, and which it waits for.
+//! The callees of a unit that must exist, and the callees it waits for.
 //!
-//! A static call needs its callee. A dynamic call needs nothing before it is reached, also where the compiler has decided to which method it goes: a caller
+//! A static call needs its callee. A dynamic call needs nothing until it is reached, even if the compiler has devirtualized it: a caller
 //! does not fail because a method that it may never call cannot be compiled.
 //!
 //! ```text
@@ -12,11 +12,11 @@
 //! |---|---|---|
 //! | direct: a callee of one of its functions | the unit fails | when the callee is |
 //! | inside: a callee of another body | the call throws `CompileError` | when the callee is |
-//! | decided: a method for which a dynamic call was decided | the call throws `CompileError` | before; the caller is compiled again when the method changes or is removed (`invalidation.rs`) |
+//! | decided: the target of a devirtualized dynamic call | the call throws `CompileError` | independently of it; the caller is recompiled when the method changes or is removed (`invalidation.rs`) |
 //!
-//! A method that another body of the program calls statically counts as *inside*.
+//! A method that is called statically by another body of the program counts as *inside*.
 //!
-//! Cost: a walk over the callees of the unit's functions; if its code calls others, one over the callees of its whole program, once.
+//! Cost: a walk over the callees of the unit's functions; if its code has other callees, one over the callees of its whole program, once.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) enum Need {
     Decided,
 }
 
-/// The needs of a unit: what its code calls beside its direct callees.
+/// The needs of a unit: the callees of its code other than its direct callees.
 pub(super) struct Needs(BTreeMap<String, Need>);
 
 impl Needs {

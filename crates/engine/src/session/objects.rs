@@ -1,19 +1,19 @@
-//! Object files and static archives of C and C++ compilers.
+//! Object files and static archives from C and C++ compilers.
 //!
 //! ```text
 //!   add_archive ──► generator ── a name that code needs ──► members ─┐
 //!   add_object  ─────────────────────────────────────────► files ────┴─► unit ── look up ──► load ──► start ──► ready
 //! ```
 //!
-//! Files that are linked together are one unit with all its definitions: the files of one call, or members of an archive that need each other. It is linked when something first
-//! needs one of its symbols; a program that looks a name up at run time does not load members of archives. Each name that the unit does not define is looked up in the dylib's link
-//! order: as a C symbol, then as a function of a program with C types (`c_names.rs`), then among the symbols of the run time. So it is removed, and counted as used, like any other
+//! Files that are linked together are one unit with all its definitions: the files of one call, or members of an archive that need each other. It is linked when one of its symbols is first
+//! needed; a program that looks up a name at run time does not load members of archives. Each name that the unit does not define is looked up in the dylib's link
+//! order: as a C symbol, then as a program function with C types (`c_names.rs`), then among the symbols of the run time. So it is removed, and counted as used, like any other
 //! unit. Its finalisers run when it is removed and nothing uses it.
 //!
-//! Initialisers run before the unit is in force, so that no other thread sees it without them. If a symbol that the unit needs is redefined while they run, the unit ends, is linked
-//! again and starts again: its initialisers have then run twice, in two copies of its variables.
+//! Initialisers run before the unit is in force, so that no other thread sees it uninitialised. If a symbol that the unit needs is redefined while they run, the unit ends, is linked
+//! again and restarts: its initialisers have then run twice, on two copies of its variables.
 //!
-//! Another definition of the dylib overrides a weak one, and the unit is linked to the other one.
+//! Another definition in the dylib overrides a weak one, and the unit is linked to the other definition.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, fail_unit};
 use crate::Error;
 
-/// A C symbol in memory. The unit that it is in stays while this is held.
+/// A C symbol in memory. Keeps its unit alive.
 #[derive(Clone, Debug)]
 pub struct CSymbol {
     address: usize,
@@ -46,7 +46,7 @@ pub struct CSymbol {
 }
 
 impl CSymbol {
-    /// Its address: of a function, or of data.
+    /// The address of the function or data.
     #[must_use]
     pub fn address(&self) -> *const () {
         std::ptr::with_exposed_provenance(self.address)
@@ -54,11 +54,11 @@ impl CSymbol {
 }
 
 impl Dylib {
-    /// A C symbol that the dylib sees, function or data: of an object file or archive, which is linked if it is not yet, of a library, or of the process, if the dylib sees that. Of a thread-local one the
-    /// address in this thread, as with `dlsym`.
+    /// Looks up a C symbol that the dylib sees, function or data: in an object file or archive, which is linked if necessary, in a library, or in the process, if the dylib sees its symbols. For a thread-local symbol, the
+    /// address is the current thread's, as with `dlsym`.
     ///
     /// # Errors
-    /// The doors are closed; there is none; it is a function of a program; what defines it failed; there is no memory for this thread's copy.
+    /// The doors are closed; there is no such symbol; it is a program function; its definition failed; there is no memory for this thread's copy.
     pub fn c_symbol(&self, name: &str) -> Result<CSymbol, SessionError> {
         self.session.need("`Dylib::c_symbol`", Door::NativeCode)?;
         let found = self.foreign(name)?;
@@ -66,7 +66,7 @@ impl Dylib {
         Ok(CSymbol { address, object: found.object })
     }
 
-    /// The C symbol that a name means, for what is linked to it.
+    /// Resolves a name to a C symbol, for code that is linked to it.
     pub(super) fn foreign(&self, name: &str) -> Result<Foreign, SessionError> {
         let linking = self.session.linking();
         loop {
@@ -86,14 +86,14 @@ impl Dylib {
                     Ok(Some(Place::Object(object))) => Some(object),
                     Ok(None) => None,
                     Ok(Some(Place::Function(_) | Place::Compiled(_))) => return Err(not_c()),
-                    // It was replaced meanwhile.
+                    // The symbol was replaced meanwhile.
                     Err(Moved) => continue,
                 };
             return Ok(Foreign { address, object });
         }
     }
 
-    /// Finds C symbols in members of a static archive, which are linked when code needs them. `name` is how messages call it.
+    /// Finds C symbols in members of a static archive, which are linked when code needs them. `name` identifies the archive in messages.
     ///
     /// # Errors
     /// The doors are closed; the bytes are not an archive; the dylib is closed.
@@ -103,14 +103,14 @@ impl Dylib {
         self.add_generator(Members { linked, archive })
     }
 
-    /// Defines the symbols of an object file of a C or C++ compiler. `name` is how messages and debuggers call it.
+    /// Defines the symbols of an object file from a C or C++ compiler. `name` identifies the file in messages and debuggers.
     ///
-    /// The file is linked when something first needs one of its symbols; its initialisers run then, and its finalisers when it is removed and nothing uses it any more.
-    /// A strong definition that comes to the dylib before the file is linked overrides a weak one of it. Files of C++ need the library of C++ in the dylib's link order
+    /// The file is linked when one of its symbols is first needed; its initialisers run then, and its finalisers when it is removed and nothing uses it any more.
+    /// A strong definition added to the dylib before the file is linked overrides a weak one in it. C++ files need the C++ library in the dylib's link order
     /// (`add_library("libstdc++.so.6")`), and most files need symbols of the process ([`Dylib::add_process_symbols`]).
     ///
     /// # Errors
-    /// The doors are closed; the file is damaged, not for this machine, defines nothing for others, or needs what is not done here; a symbol is defined already; the dylib is closed.
+    /// The doors are closed; the file is damaged, not for this machine, defines nothing visible to others, or needs an unsupported feature; a symbol is defined already; the dylib is closed.
     pub fn add_object(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
         self.add_objects([(name, bytes)])
     }
@@ -118,7 +118,7 @@ impl Dylib {
     /// As [`Dylib::add_object`], for files that are linked and removed together: they may need each other.
     ///
     /// # Errors
-    /// As [`Dylib::add_object`]; two of the files define one strong symbol.
+    /// As [`Dylib::add_object`]; two of the files define the same strong symbol.
     pub fn add_objects<'f>(
         &self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
@@ -154,7 +154,7 @@ impl Dylib {
 struct Linked {
     shared: Arc<Shared>,
     dylib: WeakDylib,
-    /// Initialisers run under it.
+    /// The permission under which initialisers run.
     promise: Doors,
 }
 
@@ -172,7 +172,7 @@ impl Generator<Native> for Members {
             LookupKind::Static => request.symbols().iter().filter_map(member).collect(),
             LookupKind::Dynamic => BTreeSet::new(),
         };
-        // A definition holds its names; until then the scope does.
+        // A definition holds its names; until then the scope holds them.
         let names = request.session().scope();
         match self.units(&names, members) {
             Err(error) => request.fail(error),
@@ -186,7 +186,7 @@ impl Generator<Native> for Members {
 }
 
 impl Members {
-    /// Units of members, those that need each other in one.
+    /// The units of members: members that need each other are one unit.
     fn units(
         &self,
         names: &SymbolScope,
@@ -206,7 +206,7 @@ impl Members {
     }
 }
 
-/// Names functions that C cannot call as the reason why their names have no address.
+/// Explains missing addresses by the functions of these names that C cannot call.
 fn explain(error: &mut LinkError, refused: &BTreeMap<String, CEntryError>) {
     let LinkError::Unresolved { symbols } = error else { return };
     for (symbol, reason) in symbols {
@@ -218,13 +218,13 @@ fn explain(error: &mut LinkError, refused: &BTreeMap<String, CEntryError>) {
     }
 }
 
-/// Object files that are one unit.
+/// Object files that form one unit.
 #[derive(Clone)]
 struct Member {
     linked: Linked,
     object: Arc<ObjectFile>,
     symbols: Vec<(Symbol, SymbolFlags)>,
-    /// Those that another definition overrides.
+    /// The symbols that another definition overrides.
     overridden: Vec<Symbol>,
 }
 
@@ -255,7 +255,7 @@ impl Member {
 
     fn look_up(self: Box<Self>, responsibility: Responsibility<Native>) {
         let session = responsibility.session().clone();
-        // The lookup holds what it wants.
+        // The lookup holds the requested names.
         let names = session.scope();
         let want = |name: &str| Want { symbol: names.intern(name), need: Need::Weak, at: None };
         let overridden = self.overridden.iter().map(|&symbol| Want { symbol, need: Need::Weak, at: None });
@@ -280,7 +280,7 @@ impl Member {
         (self as Box<dyn MaterializationUnit<Native>>).into()
     }
 
-    /// Links to what was found. `functions` has the C names of functions of programs, by their symbols.
+    /// Links the files to the resolved symbols. `functions` has the C names of program functions, by their symbols.
     fn link(
         self: Box<Self>,
         responsibility: Responsibility<Native>,
@@ -289,7 +289,7 @@ impl Member {
     ) {
         let session = responsibility.session().clone();
         let (mut imports, mut needs, mut entries) = (BTreeMap::new(), Vec::new(), Vec::new());
-        // Why functions cannot be called by C: a C symbol of the run time may have the name as well.
+        // The reasons why functions cannot be called by C; a C symbol of the run time may have the same name.
         let mut refused: BTreeMap<String, CEntryError> = BTreeMap::new();
         for definition in found {
             let Some(address) = definition.address else { continue };
@@ -312,7 +312,7 @@ impl Member {
                     }
                     continue;
                 }
-                // Functions without a native form are called by dispatch alone.
+                // Functions without a native form are called only by dispatch.
                 Ok(Some(Place::Compiled(_))) => continue,
                 Ok(Some(Place::Object(object))) => Some(object),
                 Ok(None) => None,
@@ -324,7 +324,7 @@ impl Member {
             );
             needs.push(Dependence::from(*definition));
         }
-        // A C symbol is nearer than a function of its name.
+        // A C symbol takes precedence over a program function of the same name.
         let mut kept = Vec::new();
         for (name, entry, cell, need) in entries {
             if let Entry::Vacant(place) = imports.entry(name) {
@@ -339,7 +339,7 @@ impl Member {
             Ok(loaded) => loaded,
             Err(mut error) => {
                 explain(&mut error, &refused);
-                // What is missing may be defined later.
+                // A missing symbol may be defined later.
                 let may_pass = error.is_shortage() || matches!(error, LinkError::Unresolved { .. });
                 return fail_unit(responsibility, may_pass, error, self.unit());
             }

@@ -1,8 +1,8 @@
 //! The methods of a function that a dylib offers, with an index by the first parameter.
 //!
 //! ```text
-//!   h(::T1), h(::T2), …, h(::Any)        by the type of the first parameter, if only values of this type have it; all others in one set
-//!   h(x::T1)  ──►  h(::T1), h(::Any)     so a call looks at few of many methods
+//!   h(::T1), h(::T2), …, h(::Any)        by the type of the first parameter, if it is a leaf; all others in one set
+//!   h(x::T1)  ──►  h(::T1), h(::Any)     so a call visits few of many methods
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,17 +18,17 @@ use super::reach::first_parameter;
 pub(crate) struct Offer {
     pub(super) cx: Arc<Context>,
     pub(super) func: Arc<Func>,
-    /// Where its static calls go.
+    /// The bindings of its static calls.
     pub(super) bindings: Arc<Bindings>,
 }
 
 impl Offer {
-    /// A declaration alone.
+    /// A declaration without a body.
     pub(super) fn declaration(cx: &Arc<Context>, func: &Func) -> Offer {
         Offer { cx: cx.clone(), func: Arc::new(func.declaration()), bindings: Arc::default() }
     }
 
-    /// Offers a function of a module: with its body if that may come into other programs.
+    /// Offers a function of a module, with its body if that may be imported by other programs.
     pub(super) fn of(module: &Module, func: &Func, is_inlinable: bool, bindings: &Arc<Bindings>) -> Offer {
         if !is_inlinable || uses_variable(module, func) {
             return Offer::declaration(&module.cx, func);
@@ -41,15 +41,15 @@ impl Offer {
 #[derive(Default)]
 pub(super) struct MethodSet {
     declared: BTreeMap<Arc<str>, Offer>,
-    /// Those whose types are another context's, with a view that holds the type of the function here. They cannot be inlined; a declaration of the same symbol is
-    /// of the method that they have replaced.
+    /// Methods whose types belong to another context, each with a view that holds the type of the function here. They cannot be inlined; a declaration of the same symbol
+    /// belongs to the method that they have replaced.
     foreign: BTreeMap<Arc<str>, Arc<Context>>,
     by_first: BTreeMap<Type, BTreeSet<Arc<str>>>,
     others: BTreeSet<Arc<str>>,
 }
 
 impl MethodSet {
-    /// Adds a method, or replaces the one of its symbol.
+    /// Adds a method, replacing an existing one of its symbol.
     pub(super) fn insert(&mut self, symbol: Arc<str>, offer: Offer) {
         self.foreign.remove(&symbol);
         self.place(&offer).insert(symbol.clone());
@@ -77,7 +77,7 @@ impl MethodSet {
         other.foreign.into_iter().for_each(|(symbol, cx)| self.insert_foreign(symbol, cx));
     }
 
-    /// Removes methods. The result is to be dropped without a lock.
+    /// Removes methods. The result must be dropped without a lock.
     pub(super) fn remove(&mut self, gone: &BTreeSet<Arc<str>>) -> Vec<Offer> {
         let symbols: Vec<Arc<str>> =
             self.declared.keys().filter(|symbol| gone.contains(*symbol)).cloned().collect();

@@ -1,8 +1,8 @@
 //! Initialisers and finalisers of a dylib.
 //!
-//! An initialiser has a marker, a symbol with side effects only, which the session's tables list in the
-//! order of dependence. Finalisers are looked up before the first initialiser runs, so that an opened dylib can be closed: a missing
-//! one is an error of the opening, and nothing has run. Initialisers may define further finalisers, which are looked up after they have run.
+//! An initialiser has a marker, a symbol with only side effects, which the session's tables list in
+//! dependence order. Finalisers are looked up before the first initialiser runs, so that an opened dylib can be closed: a missing
+//! finaliser makes the opening fail before anything runs. Initialisers may define further finalisers, which are looked up after they have run.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ use super::linking;
 use super::sync::lock;
 use super::target::Native;
 
-/// The suffix that makes the symbol of a function's run at opening.
+/// The suffix of the symbol for a function's run at opening.
 pub(super) const INITIALIZER: &str = "#init";
 
 impl Dylib {
-    /// Opens the dylib, as `dlopen` does: initialisers of the dylibs that it sees and its own run, dependences first, each once. An opening of another
-    /// thread is waited for.
+    /// Opens the dylib, as `dlopen` does: runs the initialisers of the dylibs that it sees and its own, dependences first, each once. If another thread is
+    /// opening it, waits for that thread.
     ///
     /// # Errors
-    /// An initialiser cannot be had, or throws: the dylib is not open. Finalisers of what was initialised run, if nothing open sees it, and
-    /// all its initialisers are due again. A finaliser cannot be had: the same, and unless an initialiser has
-    /// defined it, nothing has run. If finalisers throw then, the error is [`SessionError::TakenBack`]; so it is if they do when an
-    /// initialiser has closed the dylib. The thread is inside a scope: nothing happens. The thread to wait for waits for this thread,
-    /// or for a task that it is in the middle of.
+    /// An initialiser is missing or cannot be compiled, or throws: the dylib is not open. Finalisers of initialised dylibs run, if no open dylib sees them, and
+    /// all their initialisers are due again. A finaliser is missing or cannot be compiled: the same, and unless an initialiser has
+    /// defined it, nothing has run. If finalisers throw during this rollback, or when an initialiser has closed the dylib, the error is
+    /// [`SessionError::TakenBack`]. The thread is inside a scope: nothing happens. The thread to wait for waits for this thread,
+    /// or for a task that this thread is running.
     pub fn open(&self) -> Result<(), SessionError> {
         waiting(self.session.runtime(), || {
             let mut thrown = Vec::new();
@@ -42,7 +42,7 @@ impl Dylib {
         })
     }
 
-    /// Opens the dylib. Exceptions of finalisers when that is taken back are put into `thrown`.
+    /// Opens the dylib. If the opening is rolled back, exceptions of finalisers are added to `thrown`.
     fn open_or_take_back(&self, thrown: &mut Vec<SessionError>) -> Result<(), SessionError> {
         self.prepare_finalizers()?;
         self.linking
@@ -51,10 +51,10 @@ impl Dylib {
         self.prepare_finalizers().inspect_err(|_| thrown.extend(self.close().unwrap_or_default()))
     }
 
-    /// Runs initialisers that came since the dylib was opened.
+    /// Runs the initialisers added since the dylib was opened.
     ///
     /// # Errors
-    /// As [`Dylib::open`], but what has run stays, and the dylib stays open.
+    /// As [`Dylib::open`], but without a rollback: the dylib stays open.
     pub fn update(&self) -> Result<(), SessionError> {
         let update = || {
             self.prepare_finalizers()?;
@@ -64,11 +64,11 @@ impl Dylib {
         waiting(self.session.runtime(), || self.session.linking().undertake(update)?)
     }
 
-    /// Takes one opening back, as `dlclose` does: finalisers of dylibs that nothing open sees any more run, those that depend
-    /// on others first, the last one defined first. Says what they threw.
+    /// Undoes one opening, as `dlclose` does: runs the finalisers of dylibs that no open dylib sees any more, dependants
+    /// first, in reverse definition order. Returns their exceptions.
     ///
     /// # Errors
-    /// The dylib is not open; or the session ends, which runs them.
+    /// The dylib is not open; or the session is ending, which runs them.
     pub fn close(&self) -> Result<Vec<SessionError>, SessionError> {
         let mut thrown = Vec::new();
         self.linking.close(|dylib| thrown.extend(self.session.finalize(dylib)))?;
@@ -94,7 +94,7 @@ impl Dylib {
         run().map_err(|error: SessionError| Arc::new(error) as linking::Foreign)
     }
 
-    /// Looks finalisers up, and compiles those that are lazy. Of concurrent calls, the one with the newest view of the definitions wins.
+    /// Looks up finalisers and compiles lazy ones. The concurrent call with the newest view of the definitions wins.
     fn prepare_finalizers(&self) -> Result<(), SessionError> {
         let seen = self.session.inner.edges.number();
         for dylib in self.session.linking().reached(&[&self.linking])? {
@@ -116,7 +116,7 @@ impl Dylib {
             if let Some(home) = homes.get_mut(&dylib).filter(|home| home.due_since <= seen) {
                 (due, home.due_since) = (std::mem::replace(&mut home.due, due), seen);
             }
-            // With the last handle of a function its code is freed and listeners are notified: not under the lock.
+            // Dropping the last handle of a function frees its code and notifies listeners, which must not happen under the lock.
             drop(homes);
             drop(due);
         }
@@ -133,7 +133,7 @@ pub(crate) fn run(function: &Function) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Stands for the run of a function at opening.
+/// The marker of a function's run at opening.
 pub(super) struct Marker {
     pub(super) symbol: Symbol,
     pub(super) priority: i32,
@@ -153,7 +153,7 @@ impl MaterializationUnit<Native> for Marker {
         let Ok(dylib) = responsibility.dylib() else { return };
         let needs = linking::Label { dylib, symbol: self.needs.symbol() };
         if let Ok(resolved) = responsibility.resolve([]) {
-            // The missing symbol may be there at the next opening.
+            // The missing symbol may exist at the next opening.
             let again: Box<dyn MaterializationUnit<Native>> = self;
             // A refusal has failed the unit, with its reason.
             let _ = resolved.emit_or_again([needs.into()], again);

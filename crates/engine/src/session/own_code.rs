@@ -1,11 +1,11 @@
-//! Functions whose machine code the embedder has made.
+//! Functions whose machine code the embedder supplies.
 //!
 //! ```text
-//!   define_code   OwnCode ──► placed and linked to C symbols at once ──► program ── invoke mix(a, b) ──► mix, IR of ours ── C call ──► the embedder's bytes
+//!   define_code   OwnCode ──► placed and linked to C symbols at once ──► program ── invoke mix(a, b) ──► mix, our own IR ── C call ──► the embedder's bytes
 //! ```
 //!
-//! For programs it is an ordinary function, with a declaration and one body that calls the code by its address, as a typed function of the host is (`host.rs`): it is redefined and removed by the same
-//! rules. The bytes, the C symbols that they refer to and what the embedder hands over with them are freed with the body, when no thread runs it.
+//! For programs it is an ordinary function, with a declaration and one body that calls the code by its address, like a typed host function (`host.rs`): it is redefined and removed by the same
+//! rules. The bytes, the C symbols that they refer to and the owner that the embedder passes with them are freed with the body, when no thread runs it.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use crate::Error;
 const CODE: &str = "#code";
 
 impl Dylib {
-    /// Defines a function with machine code that the embedder has made, for this machine and C's calling convention. Its arguments and result are numbers and addresses. `owner` is dropped when the code is
+    /// Defines a function with machine code supplied by the embedder, for this machine and C's calling convention. Its arguments and result are numbers and addresses. `owner` is dropped when the code is
     /// freed: after the function was removed or replaced, when no thread runs it.
     ///
     /// ```
@@ -54,7 +54,7 @@ impl Dylib {
     /// ```
     ///
     /// # Errors
-    /// The doors are closed; C does not have a type of the signature; the code is not right, or refers to a C symbol that the dylib does not see; as [`Dylib::define`].
+    /// The doors are closed; C does not have a type of the signature; the code is invalid, or refers to a C symbol that the dylib does not see; as [`Dylib::define`].
     pub fn define_code(
         &self,
         signature: &Signature,
@@ -64,7 +64,7 @@ impl Dylib {
         self.define(self.own_code(signature, code, owner)?)
     }
 
-    /// Defines a function with machine code of the embedder and replaces the one of its name and types, as [`Dylib::redefine`].
+    /// Defines a function with the embedder's machine code and replaces the function with its name and types, as [`Dylib::redefine`].
     ///
     /// # Errors
     /// As [`Dylib::define_code`] and [`Dylib::redefine`].

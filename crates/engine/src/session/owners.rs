@@ -1,4 +1,4 @@
-//! The owners of function names: which function a name means in a dylib.
+//! The owners of function names: the function that a name means in a dylib.
 //!
 //! Two dylibs that are not linked may each define a function `kind`. They are different functions: neither has a method of the other, and a value of
 //! one dispatches to its own methods wherever it is passed. In the IR their names are [homonyms](brolga_ir::Names::homonym): one text, two names. So
@@ -19,21 +19,21 @@
 //! | no owner, and all dylibs that have used it are linked to `d` or `d` to them | the same |
 //! | owners and users that `d` does not see | a new function without methods |
 //!
-//! What a definition uses is noted in the step that brings it into force: one that is refused leaves nothing.
+//! The names that a definition uses are noted in the step that brings it into force: a refused definition leaves no trace.
 //!
-//! A definition makes `d` the owner of a function that has none, if all dylibs that have used it are linked to `d`; else `d` gets a function of its own.
+//! A definition makes `d` the owner of an unowned function, if all dylibs that have used it are linked to `d`; else `d` gets its own function.
 //! So the order of definitions matters in one case: a name that a program mentions before a dylib to which it is linked defines it. The
 //! program means the function that is then defined, unless a dylib without that link has mentioned the name with it.
 //!
-//! A dylib that re-exports a name of another one counts as if that one came after it in each link order (`link_orders.rs`). A function with hidden methods alone is
-//! its owner's: for all others its name has no owner there.
+//! If a dylib re-exports a name of another one, the other one counts as coming after it in each link order (`link_orders.rs`). A function with only hidden methods
+//! belongs to its owner: for all other dylibs its name has no owner there.
 //!
-//! The library is one for all: a method that a dylib adds to a function of Base is seen by all dylibs.
+//! All dylibs share the library: a method that a dylib adds to a function of Base is seen by all.
 //!
 //! **Locks**: the lock of the table, then the one of the context's names.
 //!
-//! Cost: a look-up for each name of a function in a text that is read. An entry for each name that a defined program defines or mentions; entries with one
-//! function whose name no program has any more are dropped when the table has twice the size that the last sweep left.
+//! Cost: a look-up for each function name in a text that is read. An entry for each name that a defined program defines or mentions; entries with one
+//! function whose name no program uses any more are dropped when the table has doubled since the last sweep.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ use smallvec::SmallVec;
 use super::link_orders::{Exports, LinkOrders, Reexport};
 use super::sync::lock;
 
-/// With fewer names the table is not swept.
+/// The minimum number of names for a sweep.
 const SWEPT: usize = 256;
 
 /// See the file's header.
@@ -62,20 +62,20 @@ struct Table {
     /// The functions by the path of their module and their name, in the order of their homonyms.
     functions: BTreeMap<Box<str>, BTreeMap<Box<str>, Homonyms>>,
     orders: LinkOrders,
-    /// How many names there are.
+    /// The number of names.
     count: usize,
-    /// At how many names those that no program has any more are dropped.
+    /// The number of names at which unused ones are swept.
     sweep_at: usize,
 }
 
-/// The functions with a name: nearly always one.
+/// The functions of a name: nearly always one.
 type Homonyms = SmallVec<[Homonym; 1]>;
 
-/// One of the functions with a name.
+/// One of the functions of a name.
 #[derive(Default)]
 struct Homonym {
     owner: Option<DylibId>,
-    /// Whether only its owner means it by the name: it has hidden methods alone.
+    /// Whether the name means it only for its owner: it has only hidden methods.
     is_hidden: bool,
     /// The dylibs whose programs have used it, each once.
     users: SmallVec<[DylibId; 1]>,
@@ -92,24 +92,24 @@ impl Homonym {
 /// How a program uses a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// It has a method of the function.
+    /// It defines a method of the function.
     Defines,
     /// It mentions the function.
     Mentions,
 }
 
-/// A function that a program uses: the path of its module, its name, and the count of the homonym for which the program takes it.
+/// A function that a program uses: the path of its module, its name, and the number of the homonym that it means in the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NameUse {
     pub(crate) module: Box<str>,
     pub(crate) name: Box<str>,
     pub(crate) what: Use,
     pub(crate) count: u32,
-    /// Whether the methods that it has are hidden.
+    /// Whether the methods that it defines are hidden.
     pub(crate) is_hidden: bool,
 }
 
-/// How a function is spelled: `f`, `A.g`.
+/// The spelling of a function: `f`, `A.g`.
 pub(super) fn spelled<'n>(module: &str, name: &'n str) -> Cow<'n, str> {
     if module == MAIN { Cow::Borrowed(name) } else { Cow::Owned(format!("{module}.{name}")) }
 }
@@ -123,7 +123,7 @@ impl Table {
         self.functions.get(module).and_then(|names| names.get(name)).map_or(&[], |found| found)
     }
 
-    /// The function that a name means in a dylib; the number after the last one for a new function.
+    /// The index of the function that a name means in a dylib; the index after the last for a new function.
     fn find(&self, dylib: DylibId, module: &str, name: &str) -> usize {
         let (homonyms, spelled) = (self.homonyms(module, name), spelled(module, name));
         let is_of =
@@ -141,7 +141,7 @@ impl Table {
             .unwrap_or(homonyms.len())
     }
 
-    /// The function that a name means in a program that uses it like this; the number after the last one for a new function.
+    /// The index of the function that a name means in a program with this use; the index after the last for a new function.
     fn meaning(&self, dylib: DylibId, module: &str, name: &str, what: Use) -> usize {
         let (at, homonyms) = (self.find(dylib, module, name), self.homonyms(module, name));
         let spelled = spelled(module, name);
@@ -157,7 +157,7 @@ impl Table {
     fn note(&mut self, dylib: DylibId, named: &NameUse) {
         let homonyms = self.homonyms_mut(&named.module, &named.name);
         let at = named.count as usize;
-        // Only the first one of the library's names is noted before.
+        // Only the first homonym of the library's names is noted before.
         homonyms.resize_with(homonyms.len().max(at + 1), Homonym::default);
         homonyms[at].add_user(dylib);
         if named.what == Use::Defines && !is_library(&named.module) {
@@ -180,7 +180,7 @@ impl Owners {
         lock(&self.table).orders.set(dylib, order);
     }
 
-    /// Notes a re-export of a dylib.
+    /// Adds a re-export of a dylib.
     pub(super) fn reexport(&self, dylib: DylibId, reexport: Reexport) {
         lock(&self.table).orders.add_reexport(dylib, reexport);
     }
@@ -205,32 +205,32 @@ impl Owners {
         lock(&self.table).orders.has_reexports()
     }
 
-    /// The dylibs in which a dylib looks for a name, itself first.
+    /// The dylibs in which a dylib looks up a name, itself first.
     pub(crate) fn order(&self, dylib: DylibId, name: &str) -> Vec<DylibId> {
         lock(&self.table).orders.of(dylib, name)
     }
 
-    /// The dylibs in which a name is looked for along a link order.
+    /// The dylibs in which a name is looked up along a link order.
     pub(super) fn along(&self, links: &[DylibId], name: &str) -> Vec<DylibId> {
         lock(&self.table).orders.along(links, name)
     }
 
-    /// Whether a dylib looks for some name in another one.
+    /// Whether a dylib looks up any name in another one.
     pub(super) fn sees(&self, dylib: DylibId, other: DylibId) -> bool {
         lock(&self.table).orders.sees(dylib, other)
     }
 
-    /// The dylibs in which some name is looked for along a link order.
+    /// The dylibs in which any name is looked up along a link order.
     pub(super) fn reached(&self, links: &[DylibId]) -> Vec<DylibId> {
         lock(&self.table).orders.reached(links)
     }
 
-    /// The function that a name means in a program that uses it like this: the count of the homonym.
+    /// The number of the homonym that a name means in a program with this use.
     pub(crate) fn meaning(&self, dylib: DylibId, module: &str, name: &str, what: Use) -> u32 {
         lock(&self.table).meaning(dylib, module, name, what) as u32
     }
 
-    /// Whether names mean the functions that a program of a dylib takes them for.
+    /// Whether the names still mean the functions recorded for a program of a dylib.
     pub(crate) fn mean(&self, dylib: DylibId, names: &[NameUse]) -> bool {
         let table = lock(&self.table);
         let is_meant = |named: &NameUse| {
@@ -240,13 +240,13 @@ impl Owners {
         names.iter().all(is_meant)
     }
 
-    /// Notes how a program of a dylib that comes into force uses functions.
+    /// Notes the uses of functions by a program of a dylib that takes effect.
     pub(crate) fn note(&self, dylib: DylibId, names: &[NameUse]) {
         let mut table = lock(&self.table);
         names.iter().for_each(|named| table.note(dylib, named));
     }
 
-    /// The dylibs that may have methods of a function, by the path of its module, its name, and the count of the homonym.
+    /// The dylibs that may have methods of a function, by the path of its module, its name, and the number of the homonym.
     pub(crate) fn users(&self, (module, name): (&str, &str), count: u32) -> SmallVec<[DylibId; 1]> {
         let table = lock(&self.table);
         table
@@ -255,7 +255,7 @@ impl Owners {
             .map_or_else(SmallVec::new, |known| known.users.clone())
     }
 
-    /// Removes a closed dylib from the table. Its functions have no methods, and the dylib that defines one next becomes its owner.
+    /// Removes a closed dylib from the table. Its functions have no methods, and the next dylib that defines one becomes its owner.
     pub(crate) fn forget(&self, dylib: DylibId) {
         let mut table = lock(&self.table);
         table.orders.forget(dylib);
@@ -265,13 +265,13 @@ impl Owners {
         }
     }
 
-    /// Drops the names that no program has any more, when there are twice as many as after the last time.
+    /// Drops unused names, if their number has doubled since the last sweep.
     pub(crate) fn sweep(&self, cx: &Context) {
         let mut table = lock(&self.table);
         if table.count < table.sweep_at.max(SWEPT) {
             return;
         }
-        // A view of its own, so that looking for names holds none.
+        // A separate view, so that looking up names holds none.
         let view = cx.view();
         table.functions.retain(|_, names| {
             names.retain(|name, homonyms| homonyms.len() > 1 || view.names.find(name).is_some());

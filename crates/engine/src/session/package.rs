@@ -1,27 +1,27 @@
 //! Packages: programs with their code, built ahead of time and opened by path in a session.
 //!
 //! ```text
-//!   build:  texts ── read, define, compile everything in a session that collects ──► units, edges, modules ──► file
-//!   open:   file ── checks ──► modules ── defined as if they had been read ──► a function is needed ──► key ──► its unit, linked
+//!   build:  texts ── read, define, compile everything in a session that records ───► units, edges, modules ──► file
+//!   open:   file ── checks ──► modules ── defined like programs read from text ► a function is needed ──► key ──► its unit, linked
 //!                                                                                                       └──► compiled, with the reason in the report
 //! ```
 //!
-//! A package differs from an [image](crate::image) in that nothing in it is bound: each unit calls others through cells, so its functions are evicted,
-//! tiered up, redefined and removed like all others of a session, and code that was compiled in the process calls them and is called by them.
+//! Unlike in an [image](crate::image), nothing in a package is bound: each unit calls others through cells, so its functions are evicted,
+//! tiered up, redefined and removed like all others of a session, and code compiled in the process calls them and is called by them.
 //!
 //! **Validation.** Opening a package validates nothing. When a function is to be compiled, the key of its unit is computed from the *present* definitions:
-//! the function, the functions that it may call wherever they are defined, global variables, types (`cached/keys.rs`). If the package has no unit under
-//! that key, the function is compiled and [`Session::recompiled`] says which inputs have changed. So a package can be opened beside other versions of the
+//! the function, the functions that it may call, wherever they are defined, global variables, types (`cached/keys.rs`). If the package has no unit under
+//! that key, the function is compiled and [`Session::recompiled`] lists the inputs that have changed. So a package can be opened with other versions of the
 //! programs that it was built against.
 //!
-//! **Needs.** A package that is built on others records their build ids, and is opened only where these very builds are open.
+//! **Needs.** A package built on others records their build ids, and is opened only where exactly these builds are open.
 //!
-//! **Trust.** A package is machine code; it takes [open doors](crate::Options::doors).
+//! **Trust.** A package is machine code; it requires [open doors](crate::Options::doors).
 //!
-//! Cost: opening is a checksum, and for each program reading and verifying its module, and its definition. The first use of a function computes its key
+//! Cost: opening computes a checksum, and reads, verifies and defines the module of each program. The first use of a function computes its key
 //! and links its unit.
 //!
-//! Not done: continuations of loops of the first tier, which are compiled when a loop is first left.
+//! Not done: continuations of first-tier loops, which are compiled when a loop is first left.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ use crate::native_type::type_of;
 use crate::options::Options;
 use crate::sync::lock;
 
-/// How a package is built.
+/// The settings for building a package.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -90,69 +90,69 @@ pub struct PackageBuild {
     threads: usize,
 }
 
-/// A package that was built.
+/// A built package.
 #[derive(Clone, Debug)]
 pub struct PackageImage {
     /// The file ([`image::write`](crate::image::write)).
     pub bytes: Vec<u8>,
     /// Its build id.
     pub id: BuildId,
-    /// How many units it has.
+    /// The number of its units.
     pub units: usize,
-    /// The functions that have no code in it, by symbol, with the reason.
+    /// The functions without code in it, by symbol, with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
 impl PackageBuild {
-    /// A package of this name, with code of the second tier for all functions.
+    /// Creates the settings of a package of this name, with second-tier code for all functions.
     pub fn new(name: impl Into<String>) -> PackageBuild {
         let (needs, against) = Default::default();
         PackageBuild { name: name.into(), tiers: None, needs, against, only: None, threads: 1 }
     }
 
-    /// With code of both tiers: where it is opened, functions go to the second after `calls` calls.
+    /// Includes code of both tiers: where the package is opened, functions are promoted to the second tier after `calls` calls.
     #[must_use]
     pub fn tiered(mut self, calls: u32) -> PackageBuild {
         self.tiers = Some(calls);
         self
     }
 
-    /// On another package, which has to be open wherever this one is.
+    /// Builds on another package, which must be open wherever this one is opened.
     #[must_use]
     pub fn needs(mut self, path: impl Into<PathBuf>) -> PackageBuild {
         self.needs.push(path.into());
         self
     }
 
-    /// Against a program that will be there where the package is opened, defined lazily and [inlinable](Definitions::inlinable) in a dylib that its own sees, and of which it has nothing
-    /// itself. If it is another one there, or defined in another way, the functions that have seen the difference are compiled.
+    /// Builds against a program that will be present where the package is opened, defined lazily and [inlinable](Definitions::inlinable) in a dylib that its own dylib sees. The package contains no
+    /// part of it. If that program differs there, or is defined differently, the functions that depend on the difference are compiled.
     #[must_use]
     pub fn against(mut self, name: impl Into<String>, text: impl Into<Vec<u8>>) -> PackageBuild {
         self.against.push((name.into(), text.into()));
         self
     }
 
-    /// With code for these functions only, by symbol; the others are compiled where they are called.
+    /// Includes code only for these functions, by symbol; the others are compiled where they are called.
     #[must_use]
     pub fn only(mut self, functions: impl IntoIterator<Item = String>) -> PackageBuild {
         self.only = Some(functions.into_iter().collect());
         self
     }
 
-    /// Compiled by `threads` threads; the package is the same for any number.
+    /// Compiles with `threads` threads; the package is the same for any number.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> PackageBuild {
         self.threads = threads.max(1);
         self
     }
 
-    /// Builds the package: defines the programs one after the other in one dylib, so that each sees those before it, and compiles them.
+    /// Builds the package: defines the programs one after the other in one dylib, so that each sees the earlier ones, and compiles them.
     ///
     /// # Errors
     /// The doors are closed; a program is broken; a needed package cannot be opened; the package would be too large.
     pub fn build(&self, programs: &[(&str, &[u8])], options: Options) -> Result<PackageImage, SessionError> {
         let mut options = options.settled();
-        // Units that a cache has would be missing in the package.
+        // Units found in a cache would be missing in the package.
         options.cache = None;
         let runtime = brolga_runtime::Runtime::new(std::mem::take(&mut options.runtime));
         let workers = if self.threads > 1 { Workers::Pool(self.threads) } else { Workers::Caller };
@@ -216,7 +216,7 @@ impl PackageBuild {
             main.link_against(&dylib)?;
         }
         if !self.against.is_empty() {
-            // A name that no file and no package has.
+            // Not a valid name of a file or package.
             let dylib = session.create_dylib("<against>")?;
             for (name, text) in &self.against {
                 dylib.define(dylib.read_late(name, text)?.in_tiers(None))?;
@@ -226,7 +226,7 @@ impl PackageBuild {
         Ok(needs)
     }
 
-    /// Compiles the methods of Base that the programs use, and declares them. The result is those that are left out.
+    /// Compiles the methods of Base that the programs use, and declares them. Returns the omitted ones.
     fn compile_library(
         &self,
         session: &Session,
@@ -282,7 +282,7 @@ impl PackageBuild {
     }
 }
 
-/// A function that calls which are decided at run time may go to: its symbol, its declaration, and how its code is called.
+/// A function that dynamic calls may reach: its symbol, its declaration, and how its code is called.
 type Declaration = (String, Declared, CallKind);
 
 /// Declares the first `own` functions of a module.
@@ -312,15 +312,15 @@ impl OpenedPackage {
         self.package.id()
     }
 
-    /// How many units it has.
+    /// The number of its units.
     pub fn units(&self) -> usize {
         self.package.unit_count()
     }
 
-    /// Removes its functions, and looks for no code in it any more. Code in use stays until it is unused.
+    /// Removes its functions, and stops looking for code in it. Code in use stays until it is unused.
     ///
     /// # Errors
-    /// The policy refuses; or the functions were removed before. The package stays open then.
+    /// The policy forbids it, or the functions were removed before. The package stays open then.
     pub fn close(&self, dependants: Dependants) -> Result<(), SessionError> {
         self.tracker.remove(dependants)?;
         self.session.packages().remove(&self.package);
@@ -339,7 +339,7 @@ impl Dylib {
     /// process: open what you would load as a library.
     ///
     /// # Errors
-    /// The doors are closed. The file cannot be read, is damaged, or was made for another version, heap or processor, or for other settings than the session's; a package that it needs is not open;
+    /// The doors are closed. The file cannot be read, is damaged, or was built for another version, heap or processor, or for settings other than the session's; a package that it needs is not open;
     /// the error says which. A program cannot be defined here. Nothing is defined then.
     pub fn open_package(&self, path: impl AsRef<Path>) -> Result<OpenedPackage, SessionError> {
         self.session.need("a package", Door::NativeCode)?;
@@ -360,7 +360,7 @@ impl Dylib {
         session.packages().add(package.clone());
         if let Err(error) = self.tracked_by(&tracker).define_stored(&package) {
             session.packages().remove(&package);
-            // They have not been seen.
+            // The definitions have not been used yet.
             let _ = tracker.remove(Dependants::Keep);
             return Err(error);
         }
@@ -376,7 +376,7 @@ impl Dylib {
         Ok(())
     }
 
-    /// Compiles functions, by symbol, in all their tiers. Says which cannot be compiled, and why.
+    /// Compiles functions, by symbol, in all their tiers. Returns the functions that cannot be compiled, with the reasons.
     fn compile_all(&self, symbols: &[String]) -> Result<Vec<(String, String)>, SessionError> {
         let linking = self.session.linking();
         let mut lookups = Vec::new();
@@ -399,7 +399,7 @@ impl Dylib {
 }
 
 impl Definitions {
-    /// Lazy, or in tiers.
+    /// Makes the definitions lazy, or tiered.
     fn in_tiers(self, tiers: Option<u32>) -> Self {
         match tiers {
             Some(calls) => self.tiered(calls).inlinable(),
@@ -414,19 +414,19 @@ impl Session {
         self.inner.code.packages()
     }
 
-    /// Name and text of all that code of the session depends on.
+    /// The name and text of all settings that the session's code depends on.
     fn settings(&self) -> &[(String, String)] {
         self.inner.code.settings()
     }
 
-    /// The dylib of the library, if anything has needed it.
+    /// The dylib of the library, if it has been needed.
     fn library_dylib(&self) -> Option<Dylib> {
         let id = self.inner.library.id()?;
         let linking = lock(&self.inner.homes).get(&id).map(|home| home.linking.clone())?;
         Some(Dylib::new(self.clone(), linking))
     }
 
-    /// Refuses a package that was made for other settings, or on packages that are not open.
+    /// Refuses a package that was built for other settings, or on packages that are not open.
     fn fits(&self, package: &Package) -> Result<(), ImageError> {
         let known = self.settings();
         for (name, found) in package.settings() {

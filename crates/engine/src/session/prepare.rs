@@ -1,18 +1,18 @@
-//! A program on its way into a batch of definitions.
+//! Prepares a program for a batch of definitions.
 //!
 //! ```text
-//!   module ──► types, facts ──► cells and symbols of bodies ──► units, one for each tier ──► notes of what functions depend on
+//!   module ──► types, facts ──► cells and symbols of bodies ──► units, one for each tier ──► notes with the dependences of functions
 //! ```
 //!
 //! | part of a function | made of | in the batch |
 //! |---|---|---|
-//! | cell | the function's type | a unit that promises the symbol of the function; functions without a native type have none |
+//! | cell | the function's type | a unit that promises the symbol of the function; functions without a native type have no cell |
 //! | body, second tier | compilation inputs, which several functions share | units that promise hidden symbols |
 //! | methods | the function's signature | a row for dynamic calls |
-//! | note | the function as it was read | what is recompiled when a function that it has inlined changes |
+//! | note | the function as it was read | the record for recompiling it when a function that it has inlined changes |
 //!
-//! Callers inline bodies as they were read, before any pass. Functions that may be replaced while their callers run (`replaceable`) have an input each, with nothing
-//! of the others but their declarations; all others share one input.
+//! Callers inline bodies as they were read, before any pass. Functions that may be replaced while their callers run (`replaceable`) have an input each, with only
+//! the declarations of the others; all other functions share one input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,22 +37,22 @@ use super::unit::CodegenUnit;
 use super::variables::DeclaredVariables;
 use crate::native_type::type_of;
 
-/// A program that is prepared, of a dylib that defines it.
+/// A prepared program of the dylib that defines it.
 pub(super) struct Prepared<'p> {
     dylib: &'p Dylib,
     module: &'p mut Module,
-    /// How many functions at the front of the module are the program's.
+    /// The number of the program's functions, which come first in the module.
     count: usize,
-    /// Those that are defined.
+    /// The functions that are defined.
     own: Vec<FuncId>,
     manner: Manner,
     lazy: BTreeSet<FuncId>,
-    /// After how much the second tier is wanted, if there are two.
+    /// The limits after which the second tier is compiled, if there are two.
     limits: Option<Limits>,
     /// The types of functions that have cells.
     types: BTreeMap<FuncId, Arc<FunctionType>>,
     facts: Arc<ProgramFacts>,
-    /// The sources of bodies, for what is made before these.
+    /// The sources of bodies, for users created before the bodies.
     pins: BTreeMap<FuncId, BodySource>,
     first: Bodies,
     second: Bodies,
@@ -62,7 +62,7 @@ pub(super) struct Prepared<'p> {
 type Bodies = BTreeMap<FuncId, (Symbol, SymbolFlags)>;
 
 impl<'p> Prepared<'p> {
-    /// The program of a verified module, of whose first `count` functions `own` are defined.
+    /// The program of a verified module; `own` are the defined functions among its first `count`.
     pub(super) fn new(
         dylib: &'p Dylib,
         module: &'p mut Module,
@@ -127,7 +127,7 @@ impl<'p> Prepared<'p> {
         }
     }
 
-    /// Adds the units of all bodies, of each tier. To be called when the cells are there.
+    /// Adds the units of all bodies, in each tier. Called after the cells are added.
     pub(super) fn add_units(&mut self, new: &mut Batch<'_>) {
         let runtime = self.dylib.session.runtime();
         let counts = self.limits.is_some() && self.manner.policy.is_profiled;
@@ -163,7 +163,7 @@ impl<'p> Prepared<'p> {
         }
     }
 
-    /// Adds a unit of the functions `ids` of an input, which are `sources` in the program.
+    /// Adds a unit with the functions `ids` of an input, which are `sources` in the program.
     fn add_unit(
         &self,
         new: &mut Batch<'_>,
@@ -181,7 +181,7 @@ impl<'p> Prepared<'p> {
         }
     }
 
-    /// Adds the notes by which functions are found when something that they depend on changes.
+    /// Adds the notes that find functions when one of their dependences changes.
     pub(super) fn add_notes(&self, new: &mut Batch<'_>) {
         let (module, is_shared) = (&*self.module, self.dylib.is_shared(self.module));
         let (mut program, mut all) = (None, Dependences::new(module, self.count));
@@ -197,7 +197,7 @@ impl<'p> Prepared<'p> {
             } else if !self.manner.is_replaceable {
                 new.notes.add(label, is_shared, (&mut all, id), &self.facts, kind, &mut program);
             } else if let Some((part, only)) = part(module, self.count, id) {
-                // A function that only relies on the types of others has inlined no body of another program.
+                // A function that relies only on the types of others has not inlined bodies of other programs.
                 let mut alone = Dependences::new(&part, 1);
                 new.notes.add(label, is_shared, (&mut alone, only), &self.facts, kind, &mut None);
             } else {
@@ -206,7 +206,7 @@ impl<'p> Prepared<'p> {
         }
     }
 
-    /// The symbols of the functions and their bodies. With the bodies of eager functions, which are compiled when they are looked up.
+    /// The symbols of the functions, and of the bodies of eager functions, which are compiled when they are looked up.
     pub(super) fn symbols(&self, new: &Batch<'_>) -> Vec<Symbol> {
         let functions = self.own.iter().map(|&id| new.names.intern(&self.module[id].symbol(&self.module.cx)));
         functions.chain(self.first.values().map(|(symbol, _)| *symbol)).collect()

@@ -1,8 +1,8 @@
 //! Functions that are promised before they exist: signatures now, a program at the first lookup.
 //!
-//! For embedders with their own representation: until then the session keeps a closure, with a syntax tree or anything else
-//! that it needs. The program that it makes may have its own functions besides the promised ones; they are linked
-//! with them, and are invisible to other code. A program that lacks a promised function, or has it with another result, is refused: callers have been
+//! For embedders with their own representation: until the lookup the session keeps a closure, with a syntax tree or anything else
+//! that it needs. The program that the closure makes may have other functions besides the promised ones; they are linked
+//! with them and are invisible to other code. A program that lacks a promised function, or has it with another result, is refused: callers have been
 //! compiled for the types of the promise.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use super::target::Native;
 use super::unit::compile_and_link;
 use crate::native_type::type_of;
 
-/// A function that is promised: its name and types.
+/// A promised function: its name and types.
 ///
 /// ```
 /// # extern crate brolga_engine as brolga;
@@ -53,7 +53,7 @@ use crate::native_type::type_of;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
-    /// The name, with its module in front if that is not `Main` (`f`, `A.g`).
+    /// The name, prefixed with its module unless that is `Main` (`f`, `A.g`).
     pub name: String,
     /// The types of the arguments.
     pub params: Vec<Type>,
@@ -62,7 +62,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// A signature.
+    /// Creates a signature.
     pub fn new(name: &str, params: &[Type], result: Type) -> Signature {
         Signature { name: name.to_owned(), params: params.to_vec(), result }
     }
@@ -85,7 +85,7 @@ impl Signature {
     }
 }
 
-/// The maker of the program, in the context of the session.
+/// The closure that makes the program, in the context of the session.
 pub(crate) type Make = Box<dyn FnOnce() -> Result<Definitions, SessionError> + Send>;
 
 pub(crate) struct Promise {
@@ -132,7 +132,7 @@ fn load(
     Ok((Arc::new(shared.input(made.module, &own, facts, None, None)), own))
 }
 
-/// Refuses a program that lacks a function that was promised, or has it with another result.
+/// Refuses a program that lacks a promised function, or has it with another result.
 fn check_kept(declared: &Module, made: &Module, own: &[FuncId]) -> Result<(), SessionError> {
     let made_types: BTreeMap<String, FuncId> =
         own.iter().map(|&id| (made[id].symbol(&made.cx), id)).collect();

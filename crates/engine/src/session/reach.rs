@@ -1,9 +1,9 @@
-//! Which methods the dynamic calls of a function may reach: those that it imports, and those whose definition recompiles it.
+//! The methods that the dynamic calls of a function may reach: it imports them, and is recompiled when one is defined.
 //!
 //! ```text
 //!   dynamic h(%1, %2)          Call { h, (T1, T2) }     methods of h with no parameter that is disjoint from its argument
-//!   (h, %1), return h, φ h …   Mentioned h              all methods of h: it may be called with anything
-//!   dynamic %3(%1)             unknown                  methods of all functions that the program has or mentions
+//!   (h, %1), return h, φ h …   Mentioned h              all methods of h: it may be called with any arguments
+//!   dynamic %3(%1)             unknown                  methods of all functions that the program defines or mentions
 //! ```
 //!
 //! Cost: one walk over the statements.
@@ -16,7 +16,7 @@ use brolga_ir::{Func, Module, Op, Type, TypeKind, Types, Value};
 use brolga_opt::guessed;
 use smallvec::SmallVec;
 
-/// A dynamic call of a function that is seen.
+/// A dynamic call of a known function.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct DynamicCall {
     /// The type of the function object.
@@ -29,9 +29,9 @@ pub(crate) struct DynamicCall {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Reach {
     pub(crate) calls: BTreeSet<DynamicCall>,
-    /// The types of function objects that may be called with anything.
+    /// The types of function objects that may be called with any arguments.
     pub(crate) mentioned: BTreeSet<Type>,
-    /// Whether a function is called that is not seen.
+    /// Whether an unknown function is called.
     pub(crate) has_unknown: bool,
 }
 
@@ -43,12 +43,12 @@ impl Reach {
         self.has_unknown |= other.has_unknown;
     }
 
-    /// Whether a function is called, and nothing else is done with it.
+    /// Whether a function is only called, and not used in any other way.
     pub(crate) fn only_calls(&self, function: Type) -> bool {
         !self.mentioned.contains(&function) && self.calls.iter().any(|call| call.function == function)
     }
 
-    /// The functions whose methods have to be there for the optimiser to decide calls, by the types of their objects.
+    /// The functions whose methods the optimiser needs for devirtualizing calls, by the types of their objects.
     pub(crate) fn functions(self, module: &Module) -> BTreeSet<Type> {
         let guessed = if self.has_unknown { guessed(module) } else { BTreeSet::new() };
         let called = self.calls.into_iter().map(|call| call.function);
@@ -69,7 +69,7 @@ pub(crate) fn reach(module: &Module, func: &Func) -> Reach {
                 reach.calls.insert(DynamicCall { function: func.ty(*callee), args });
                 others
             }
-            // A static call names its callee, and says of which method.
+            // A static call names its callee and the method.
             (Op::Invoke(callee), [object, others @ ..]) if matches!(func.callee(callee), CalleeData::Method { function, .. } if *function == func.ty(*object)) => {
                 others
             }
@@ -83,7 +83,7 @@ pub(crate) fn reach(module: &Module, func: &Func) -> Reach {
     reach
 }
 
-/// Whether an operation may call a function that only running decides.
+/// Whether an operation may call a function that is determined only at run time.
 pub(crate) fn decides_later(op: Op) -> bool {
     let calls = [Builtin::ApplyIterate, Builtin::Invoke, Builtin::Invokelatest, Builtin::InvokeInWorld];
     match op {
@@ -93,7 +93,7 @@ pub(crate) fn decides_later(op: Op) -> bool {
     }
 }
 
-/// Whether a call with arguments of these types may go to a method. Parameters with the variables of a `where` take anything here.
+/// Whether a call with arguments of these types may reach a method. Parameters with the variables of a `where` accept any type here.
 pub(crate) fn may_reach(types: &Types, args: &[Type], method: &Func) -> bool {
     let is_open = method.sig.pattern().is_some();
     let params = method.sig.params.get(1..).unwrap_or_default();
@@ -105,14 +105,14 @@ pub(crate) fn may_reach(types: &Types, args: &[Type], method: &Func) -> bool {
     fits_count && (is_open || args.iter().zip(fixed).all(|(&arg, param)| !types.is_disjoint(arg, param.ty)))
 }
 
-/// The type of a method's first parameter, if it takes values of that type alone.
+/// The type of a method's first parameter, if it accepts only values of exactly that type.
 pub(crate) fn first_parameter(types: &Types, method: &Func) -> Option<Type> {
     let is_plain = !method.sig.vararg && method.sig.pattern().is_none();
     let first = method.sig.params.get(1).filter(|_| is_plain)?.ty;
     is_leaf(types, first).then_some(first)
 }
 
-/// Whether a type is disjoint from all other types that parameters name, but for those above it.
+/// Whether a type is disjoint from all other types that parameters name, except its supertypes.
 pub(crate) fn is_leaf(types: &Types, ty: Type) -> bool {
     matches!(types.kind(ty), TypeKind::Nominal { .. }) && types.is_concrete(ty)
 }

@@ -1,7 +1,7 @@
-//! Programs that a dylib reads: missing functions are imported from the dylibs that it sees (`scope.rs`), and the programs are verified.
+//! Reading programs for a dylib: missing functions are imported from the dylibs that it sees (`scope.rs`), and the programs are verified.
 //!
 //! Imported functions follow the program's own in its module. If one of them is redefined before the program is defined, they are imported again; if
-//! the program does not verify with the new ones, it keeps the former declarations, and the error of linking says what has changed.
+//! the program does not verify with the new ones, it keeps the former declarations, and the link error reports what has changed.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ struct Others<'a> {
     dylib: &'a Dylib,
     view: View<'a>,
     cx: &'a Context,
-    /// Why a function that is mentioned cannot be supplied.
+    /// The reason why a mentioned function cannot be supplied.
     failed: RefCell<Option<SessionError>>,
 }
 
@@ -57,26 +57,26 @@ impl Surroundings for Others<'_> {
 }
 
 impl Dylib {
-    /// Reads a program in the text form; functions that it calls and does not define are those that the dylib sees.
+    /// Reads a program in the text form; functions that it calls and does not define are resolved among the functions that the dylib sees.
     ///
     /// # Errors
-    /// It is broken, or calls what is not there; it has doors, and they are closed.
+    /// The program is broken, or calls a missing function; it has doors, and they are closed.
     pub fn read(&self, name: &str, bytes: &[u8]) -> Result<Definitions, SessionError> {
         self.read_with(name, bytes, Callees::AtOnce)
     }
 
-    /// As [`Dylib::read`], but a method or C function that is called and not defined is no error ([`Definitions::missing`] says which methods these are). The
-    /// call is decided when it is reached: it finds what has been defined meanwhile, and throws `MethodError` or `UndefVarError` otherwise. For prompts, where functions
-    /// are written in any order, and for dumps of Julia, which lack the methods that are hardly ever called.
+    /// As [`Dylib::read`], but calling an undefined method or C function is not an error ([`Definitions::missing`] lists these methods). The
+    /// call is resolved when it is reached: it finds what has been defined meanwhile, and throws `MethodError` or `UndefVarError` otherwise. For prompts, where functions
+    /// are written in any order, and for dumps of Julia, which lack rarely called methods.
     ///
     /// # Errors
-    /// It is broken; it has doors, and they are closed.
+    /// The program is broken; it has doors, and they are closed.
     pub fn read_late(&self, name: &str, bytes: &[u8]) -> Result<Definitions, SessionError> {
         self.read_with(name, bytes, Callees::Late)
     }
 
     fn read_with(&self, name: &str, bytes: &[u8], callees: Callees) -> Result<Definitions, SessionError> {
-        // Names that only the program holds are freed with it.
+        // Names held only by the program are freed with it.
         let cx = &self.context();
         let others = Others { dylib: self, view: self.view(None)?, cx, failed: RefCell::default() };
         let read = read_unit_in(name, bytes, cx, &others);
@@ -98,11 +98,11 @@ impl Dylib {
         Ok(Definitions { missing, ..made })
     }
 
-    /// Takes a module that was built; functions that it calls and does not define are those that the dylib sees, if it was built in
+    /// Takes a built module; functions that it calls and does not define are resolved among the functions that the dylib sees, if it was built in
     /// the session's context.
     ///
     /// # Errors
-    /// It is broken, or calls what is not there; it has doors, and they are closed.
+    /// The module is broken, or calls a missing function; it has doors, and they are closed.
     pub fn build(&self, module: Module) -> Result<Definitions, SessionError> {
         let made = self.build_trusted(module)?;
         if !self.session.has_open_doors() {
@@ -111,14 +111,14 @@ impl Dylib {
         Ok(made)
     }
 
-    /// As [`Dylib::build`], of a module whose doors are the session's own.
+    /// As [`Dylib::build`], for a module whose doors are the session's own.
     pub(super) fn build_trusted(&self, module: Module) -> Result<Definitions, SessionError> {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::AtOnce)?;
         Ok(made)
     }
 
-    /// As [`Dylib::build`], of a module of a package: it was verified separately, and its functions have their prices. Calls of what is not there are decided when they are reached.
+    /// As [`Dylib::build`], for a module of a package: it was verified separately, and its functions are priced. Calls of missing functions are resolved when they are reached.
     pub(super) fn build_stored(&self, module: Module) -> Result<Definitions, SessionError> {
         let made = self.complete(module)?;
         check_built(&made.module, made.own, Callees::Late)?;
@@ -127,7 +127,7 @@ impl Dylib {
         Ok(Definitions { manner, missing, ..made.of_session() })
     }
 
-    /// Links the library as far as the module needs it, and imports what the module lacks.
+    /// Links the library if the module needs it, and imports what the module lacks.
     pub(super) fn complete(&self, module: Module) -> Result<Definitions, SessionError> {
         if self.is_shared(&module) {
             self.link_library(prelude::wanted(&module, 0))?;
@@ -147,14 +147,14 @@ impl Dylib {
         let is_defined = |at: DylibId, symbol: &str| {
             at == dylib && soon.is_some_and(|soon| soon.knows(symbol)) || self.session.defines(at, symbol)
         };
-        // All dylibs that may have methods of a function, whether they are seen or not. All of them override the library.
+        // All dylibs that may have methods of a function, visible or not. All of them override the library.
         let library = self.session.inner.library.id();
         let methods = |cx: &Context, function: Type, first: Option<Type>| {
             let TypeKind::Function(named) = *cx.types.kind(function) else { return Vec::new() };
             let names = &cx.names;
             let named = ((names.text(named.module), names.text(named.name)), names.count(named.name));
             let mut users = self.session.inner.owners.users(named.0, named.1);
-            // This one may be about to define its first.
+            // This dylib may be about to define its first method.
             users.retain(|id| *id != dylib);
             let seen = users.into_iter().chain([dylib]).filter(|id| Some(*id) != library);
             let seen = seen.filter_map(|id| {
@@ -183,7 +183,7 @@ impl Dylib {
         Ok(Definitions { imported, bindings, ..Definitions::new(module, own) })
     }
 
-    /// Imports again for definitions that a dylib has read, if something has been defined since that was looked for.
+    /// Repeats the imports for definitions that a dylib has read, if something that was looked for has been defined since.
     pub(super) fn refresh_imports(definitions: &mut Definitions) -> Result<(), SessionError> {
         let Some((dylib, imported)) = &definitions.imported else { return Ok(()) };
         if dylib.session.inner.edges.is_new(imported) {
@@ -193,7 +193,7 @@ impl Dylib {
         dylib.clone().import_again(definitions, module)
     }
 
-    /// Replaces the module of definitions by one that has only their own functions, and imports what that lacks.
+    /// Replaces the module of definitions by one with only their own functions, and imports what that lacks.
     fn import_again(&self, definitions: &mut Definitions, module: Module) -> Result<(), SessionError> {
         let own = definitions.own;
         let again = self.import(module)?;
@@ -208,8 +208,8 @@ impl Dylib {
         Ok(())
     }
 
-    /// The names and types of the session, for programs that are built for this dylib: names of functions mean what they mean in its programs. A
-    /// module that is built in the [session's context](super::Session::context) has the same names, and is translated where they mean other functions here.
+    /// The names and types of the session, for programs built for this dylib: function names have the meanings they have in its programs. A
+    /// module built in the [session's context](super::Session::context) has the same names, and is translated where they mean other functions here.
     pub fn context(&self) -> Arc<Context> {
         self.note_order();
         self.session.context().view_in(self.function_scope(Vec::new()))
@@ -231,8 +231,8 @@ impl Dylib {
         self.session.inner.owners.set_order(self.linking.id(), links.iter().map(|link| link.dylib));
     }
 
-    /// Translates the module of definitions, if names have come to mean other functions since it was read, or if it was made without this dylib. The result is the
-    /// functions that it defines and mentions, to be noted when it comes into force.
+    /// Translates the module of definitions, if names mean other functions than when it was read, or if it was made without this dylib. Returns the
+    /// functions that it defines and mentions, to be noted when it takes effect.
     pub(super) fn settle_names(&self, definitions: &mut Definitions) -> Result<Vec<NameUse>, SessionError> {
         let (owners, dylib) = (&self.session.inner.owners, self.linking.id());
         self.note_order();
@@ -243,7 +243,7 @@ impl Dylib {
             }
             let module = &definitions.module;
             let is_shared = self.is_shared(module);
-            // What it has imported is imported again.
+            // Its imports are imported again.
             let only = is_shared.then(|| with_others(module, definitions.own, |_| None));
             let module = only.as_ref().unwrap_or(module);
             if is_shared {
@@ -269,13 +269,13 @@ impl Dylib {
     }
 }
 
-/// A module in another context.
+/// Copies a module to another context.
 fn copied(module: &Module, cx: &Arc<Context>) -> Result<Module, SessionError> {
     let copied = binary::read(&binary::write(module), cx.clone());
     Ok(copied.map_err(|error| Error::from(ImageError::from(error)))?)
 }
 
-/// The functions that the first `own` functions of a module define and mention; of the library's those that they define.
+/// The functions that the first `own` functions of a module define and mention; for the library, only the functions that they define.
 pub(super) fn uses(module: &Module, own: usize) -> Vec<NameUse> {
     let names = &module.cx.names;
     let (mut defined, mut all) = (BTreeSet::new(), BTreeSet::new());

@@ -1,13 +1,13 @@
-//! Recompilation of callers that rely on what was defined or removed elsewhere.
+//! Recompilation of callers that depend on functions defined or removed elsewhere.
 //!
 //! ```text
 //!   definition in force ──┐
-//!                         ├──► the callers that it reaches (`invalidation.rs`), dylib by dylib ──► recompiled, in a step of each
+//!                         ├──► the callers that it reaches (`invalidation.rs`), dylib by dylib ──► recompiled, in one step per dylib
 //!   removal, afterwards ──┘                                                                   └──► or at their next call (`deferred.rs`)
 //! ```
 //!
-//! A removal reaches callers whose dynamic calls may go to the removed method: the compiler may have decided these calls. The linking model reports
-//! removed labels after its step, whoever removes them: by name, by a tracker, with their dylib.
+//! A removal reaches callers whose dynamic calls may go to the removed method: the compiler may have devirtualized them. The linking model reports
+//! removed labels after its step, for all kinds of removal: by name, by a tracker, with their dylib.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl Dylib {
 }
 
 impl Session {
-    /// Recompiles functions, dylib by dylib. The callers in one that cannot be recompiled now are recompiled when they are called.
+    /// Recompiles functions, dylib by dylib. If a dylib's callers cannot be recompiled now, they are recompiled when they are called.
     pub(super) fn recompile_callers(&self, hits: Vec<Hit>, redefined: &mut Redefined) {
         let mut by_dylib: BTreeMap<DylibId, Vec<Hit>> = BTreeMap::new();
         for hit in hits {
@@ -59,7 +59,7 @@ impl Session {
                 Ok(()) => {}
                 // Functions of a closed dylib are not called any more.
                 Err(SessionError::Link(linking::Error::DylibClosed { .. })) => self.forget_dylib(id),
-                // The definitions are in force, so callers with the former bodies must not be called again as they are.
+                // The definitions are in force, so callers with the former bodies must not be called again.
                 Err(_) => {
                     hits.retain(|hit| !kept.contains(&self.linking().name(hit.label)));
                     deferred::defer(&dylib, hits, redefined);
@@ -69,13 +69,13 @@ impl Session {
         }
     }
 
-    /// Recompiles functions whose dynamic calls may have been decided for methods that were removed.
+    /// Recompiles functions whose dynamic calls may have been devirtualized to removed methods.
     pub(super) fn recompile_after_removal(&self, labels: &[Label]) {
         if !self.inner.edges.has_dynamic_calls() {
             return;
         }
         let gone = labels.iter().filter(|label| !self.linking().is_defined(**label));
-        // A view of its own: the session's would hold the names and types for good.
+        // A separate view: the session's would hold the names and types forever.
         let cx = &self.inner.cx.view();
         let offered = |&label: &Label| {
             let (scope, symbol) = (self.scope(label.dylib), self.linking().names().text(label.symbol));

@@ -2,9 +2,9 @@
 //!
 //! | the linking model | here |
 //! |---|---|
-//! | has taken the definition of a label away | its row in the method table is hidden from the next world on; callers are recompiled (`recompile.rs`); a declaration is forgotten (`declared.rs`) |
+//! | has removed the definition of a label | its row in the method table is hidden from the next world on; callers are recompiled (`recompile.rs`); a declaration is dropped (`declared.rs`) |
 //! | marks a definition as removed | its cell is marked: handles do not keep it |
-//! | has a failure that nobody waits for | reported to the embedder ([`Session::report_failures`]) |
+//! | has a failure that no lookup waits for | it is reported to the embedder ([`Session::report_failures`]) |
 //! | retires code | cells get a version that throws, or become orphans (`cells.rs`); bytes wait for the threads that run them |
 
 use std::any::Any;
@@ -24,7 +24,7 @@ use super::{Inner, Session, linking};
 pub(crate) struct Removal {
     pub(crate) methods: Arc<MethodTable>,
     pub(crate) runtime: Arc<Runtime>,
-    /// Set when it is made.
+    /// Set when the session is created.
     pub(crate) session: Arc<OnceLock<Weak<Inner>>>,
 }
 

@@ -1,6 +1,6 @@
-//! The offers of a dylib's programs to programs that see it: names and declarations.
+//! The names and declarations that a dylib's programs offer to programs that see it.
 //!
-//! The session's tables know symbols, which say nothing about types. To verify a call of a function of another program, to find
+//! The session's tables have only symbols, without types. To verify a call of a function of another program, to find
 //! its only method by a bare name, or to inline it, its declaration is needed: a function without a body, or with
 //! one if it may be inlined.
 //!
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Declarations of removed functions stay for a while: a program that uses one of them fails when it is linked, and the error names
-//! the missing symbol. When a scope has twice as many symbols as it had after the last sweep, those without a definition are dropped, so its
-//! memory is proportional to the defined symbols. A declaration under the same symbol replaces the one before; a function of another context, whose types
-//! mean nothing here, leaves it without a body.
+//! the missing symbol. When the number of symbols has doubled since the last sweep, undefined ones are dropped, so its
+//! memory is proportional to the defined symbols. A declaration under the same symbol replaces the previous one; a function of another context, whose types
+//! have no meaning here, leaves the declaration without a body.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ pub(crate) struct Scope {
 /// A global variable of a dylib.
 #[derive(Clone)]
 pub(crate) struct Variable {
-    /// A view that holds what the declaration names.
+    /// A view that holds the names in the declaration.
     pub(super) cx: Arc<Context>,
     pub(super) declared: Global,
     /// The variable's cell.
@@ -48,29 +48,29 @@ pub(crate) struct Variable {
 
 #[derive(Default)]
 struct Offers {
-    /// The symbols of the functions with a name without types (`f`, `A.g`).
+    /// The symbols of functions by the name without types (`f`, `A.g`).
     symbols: BTreeMap<String, BTreeSet<Arc<str>>>,
-    /// All symbols above, each with the types that the objects of its functions have, as far as they are high functions.
+    /// All symbols above, each with the types of its function objects, for high functions.
     known: BTreeMap<Arc<str>, BTreeSet<Type>>,
-    /// By the type of the function object.
+    /// The methods, by the type of the function object.
     methods: BTreeMap<Type, MethodSet>,
     /// The symbols of lazy functions.
     lazy: BTreeSet<Arc<str>>,
     /// The symbols of hidden functions: other dylibs do not see them.
     hidden: BTreeSet<Arc<str>>,
-    /// The symbols that lead to functions of other names.
+    /// The symbols that are aliases of functions.
     aliases: BTreeSet<Arc<str>>,
-    /// The variables, by name: of several declarations the last one.
+    /// The variables by name: the last declaration of each name.
     variables: BTreeMap<Box<str>, Variable>,
-    /// At how many symbols those that were removed are dropped.
+    /// The number of symbols at which removed ones are swept.
     sweep_at: usize,
 }
 
-/// With fewer symbols a scope is not swept.
+/// The minimum number of symbols for a sweep.
 const SWEPT: usize = 256;
 
 impl Offers {
-    /// Keeps the offers of some symbols. The result is the other declarations, to be dropped without a lock.
+    /// Keeps the offers of some symbols. Returns the other declarations, to be dropped without a lock.
     fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Offer> {
         let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.known).into_iter().partition(|(symbol, _)| is_kept(symbol));
@@ -96,7 +96,7 @@ impl Offers {
 }
 
 impl Scope {
-    /// Offers the functions `own` of a module, which may be inlined elsewhere or not. `bindings` says where their static calls go.
+    /// Offers the functions `own` of a module, and whether they may be inlined elsewhere. `bindings` has the targets of their static calls.
     pub(crate) fn offer(&self, module: &Module, own: &[FuncId], inlinable: bool, bindings: &Arc<Bindings>) {
         self.offer_names(module, own, &module.cx);
         let mut offers = lock(&self.offers);
@@ -111,7 +111,7 @@ impl Scope {
         }
     }
 
-    /// Offers only the names of functions: their types may belong to another context than `cx`, which is the session's.
+    /// Offers only the names of functions: their types may belong to a context other than `cx`, the session's.
     pub(crate) fn offer_names(&self, module: &Module, own: &[FuncId], cx: &Arc<Context>) {
         let foreign = (!module.cx.is_same(cx)).then(|| cx.view());
         let mut offers = lock(&self.offers);
@@ -129,27 +129,27 @@ impl Scope {
         }
     }
 
-    /// Says which functions are lazy.
+    /// Marks functions as lazy.
     pub(crate) fn set_lazy(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
         lock(&self.offers).lazy.extend(symbols);
     }
 
-    /// Says which functions are hidden.
+    /// Marks functions as hidden.
     pub(crate) fn set_hidden(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
         lock(&self.offers).hidden.extend(symbols);
     }
 
-    /// Says which symbols lead to functions of other names.
+    /// Marks symbols as aliases.
     pub(crate) fn set_aliases(&self, symbols: impl IntoIterator<Item = Arc<str>>) {
         lock(&self.offers).aliases.extend(symbols);
     }
 
-    /// Whether other dylibs do not see the function of this symbol.
+    /// Whether the function of this symbol is hidden from other dylibs.
     pub(crate) fn is_hidden(&self, symbol: &str) -> bool {
         lock(&self.offers).hidden.contains(symbol)
     }
 
-    /// Whether a symbol leads to a function of another name.
+    /// Whether a symbol is an alias.
     pub(crate) fn is_alias(&self, symbol: &str) -> bool {
         lock(&self.offers).aliases.contains(symbol)
     }
@@ -165,12 +165,12 @@ impl Scope {
         lock(&self.offers).lazy.contains(symbol)
     }
 
-    /// Whether there is a function of this symbol, or was one.
+    /// Whether a function of this symbol exists or existed.
     pub(crate) fn knows(&self, symbol: &str) -> bool {
         lock(&self.offers).known.contains_key(symbol)
     }
 
-    /// Offers what another scope offers, too.
+    /// Adds the offers of another scope.
     pub(crate) fn take_over(&self, other: Scope) {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut offers = lock(&self.offers);
@@ -194,8 +194,8 @@ impl Scope {
         }
     }
 
-    /// Drops what was offered of functions that were removed, when there are twice as many symbols as after the last time. The declarations that
-    /// go are to be dropped without a lock.
+    /// Drops the offers of removed functions, if the number of symbols has doubled since the last sweep. Returns the removed
+    /// declarations, to be dropped without a lock.
     #[must_use]
     pub(crate) fn sweep(&self, is_defined: impl Fn(&str) -> bool) -> Vec<Offer> {
         let mut offers = lock(&self.offers);
@@ -212,13 +212,13 @@ impl Scope {
         lock(&self.offers).variables.get(name).cloned()
     }
 
-    /// Declares a global variable. The result is the former one of the name, to be dropped without a lock: programs that use it keep it.
+    /// Declares a global variable. Returns the former one of the name, to be dropped without a lock: programs that use it keep it.
     #[must_use]
     pub(crate) fn declare(&self, name: Box<str>, variable: Variable) -> Option<Variable> {
         lock(&self.offers).variables.insert(name, variable)
     }
 
-    /// The global variable of this name is removed, if it is the one with this symbol. Programs that use it keep it. The result is to be dropped without a lock.
+    /// Removes the global variable of this name if it has this symbol. Programs that use it keep it. The result must be dropped without a lock.
     #[must_use]
     pub(crate) fn forget_variable(&self, name: &str, symbol: Symbol) -> Option<Variable> {
         let mut offers = lock(&self.offers);
@@ -263,7 +263,7 @@ impl Scope {
         all.map(|(name, symbol)| (name.clone(), symbol.clone(), result(symbol))).collect()
     }
 
-    /// All functions that are declared, by module and name.
+    /// All declared functions, by module and name.
     pub(crate) fn names(&self) -> Vec<(String, String)> {
         let offers = lock(&self.offers);
         let name = |(object, methods): (&Type, &MethodSet)| {
@@ -283,7 +283,7 @@ pub(crate) type IsDefined<'a> = &'a dyn Fn(DylibId, &str) -> bool;
 pub(crate) struct Seen<'a> {
     pub(super) dylib: DylibId,
     scope: Arc<Scope>,
-    /// Whether the program is of this dylib, and sees what is hidden.
+    /// Whether the program belongs to this dylib, so that it sees hidden functions.
     is_own: bool,
     /// The offers that the dylib is about to make.
     soon: Option<&'a Scope>,
@@ -294,12 +294,12 @@ impl<'a> Seen<'a> {
         Seen { dylib, scope, is_own, soon }
     }
 
-    /// All that the dylib has offered.
+    /// Everything that the dylib offers.
     pub(super) fn scope(&self) -> &Arc<Scope> {
         &self.scope
     }
 
-    /// Whether the program sees the function with this symbol, if there is one.
+    /// Whether a function with this symbol would be visible to the program.
     pub(super) fn has(&self, symbol: &str) -> bool {
         self.is_own || !self.scope.is_hidden(symbol)
     }
@@ -331,15 +331,15 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// A method of a dylib, whether a program sees it or not.
+/// A method of a dylib, visible or not.
 pub(super) struct SessionMethod {
     pub(super) dylib: DylibId,
     pub(super) symbol: Arc<str>,
-    /// None if its types belong to another context.
+    /// `None` if its types belong to another context.
     pub(super) offer: Option<Offer>,
 }
 
-/// A method that a dylib has offered: the function object, and the method unless its types belong to another context.
+/// A method offered by a dylib: the function object, and the method unless its types belong to another context.
 pub(super) struct Offered {
     pub(super) symbol: Arc<str>,
     pub(super) object: Type,
@@ -368,8 +368,8 @@ pub(super) struct Visible {
     pub(super) offer: Offer,
 }
 
-/// The methods of a function object that are defined and that a call may reach if its first argument has the type `first`, by symbol. Of several with one symbol, the one to
-/// which it is bound, even if it has been removed, or the one of the first dylib in the link order.
+/// The defined methods of a function object that a call may reach if its first argument has the type `first`, by symbol. If several have one symbol, the result has the one
+/// to which the call is bound, even if it has been removed, or else the one of the first dylib in the link order.
 pub(super) fn methods_in(
     scopes: &[Seen<'_>],
     (function, first): (Type, Option<Type>),
@@ -407,7 +407,7 @@ pub(crate) fn declared(
     (module.func_count() > 0).then_some(module)
 }
 
-/// A module with the first `own` functions of another one, its globals, and the rest as `rest` says.
+/// A module with the first `own` functions of another one, its globals, and the remaining functions as mapped by `rest`.
 pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> Option<Func>) -> Module {
     let mut again = module.without_functions();
     for (at, (_, func)) in module.funcs().enumerate() {
@@ -418,7 +418,7 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
     again
 }
 
-/// A module with some of its functions declared only.
+/// A module in which some functions are only declared.
 pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
     let mut again = module.without_functions();
     for (id, func) in module.funcs() {
@@ -428,7 +428,7 @@ pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
     again
 }
 
-/// The type that the object of a high function has in a context, if that can be said.
+/// The type of a high function's object in a context, if it can be determined.
 pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<Type> {
     let func = &module[id];
     let object = func.sig.params.first().filter(|_| func.level == Level::High)?.ty;
@@ -443,8 +443,8 @@ pub(crate) fn object(module: &Module, id: FuncId, cx: &Arc<Context>) -> Option<T
     }
 }
 
-/// A module with one function of another one, for which all others are what they are elsewhere: the first `own` have no
-/// bodies. Says which it is.
+/// A module with one function of another one, in which the others are imported: the first `own` have no
+/// bodies. Returns the function's id as well.
 pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, FuncId)> {
     let mut part = module.without_functions();
     let only = part.add_func(module[id].clone()).ok()?;
@@ -459,7 +459,7 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
                 let func = &module[method];
                 let is_own = (method.as_u32() as usize) < own;
                 let func = if is_own { func.declaration() } else { func.clone() };
-                // The function itself is there.
+                // The function itself is in the module.
                 pending.extend(part.add_func(func).ok());
             }
         }
@@ -467,7 +467,7 @@ pub(crate) fn part(module: &Module, own: usize, id: FuncId) -> Option<(Module, F
     Some((part, only))
 }
 
-/// The function objects of which a function calls methods that may be elsewhere, each with the type of the first argument if it is a [leaf](is_leaf): the module has none for
+/// The function objects whose methods, called by a function, may be in other modules, each with the type of the first argument if it is a [leaf](is_leaf): the module has no method for
 /// exactly the types of the call.
 pub(super) fn called(module: &Module, id: FuncId) -> BTreeSet<(Type, Option<Type>)> {
     let callees = module[id].callees().filter_map(|(_, callee)| match callee {
@@ -485,11 +485,11 @@ pub(super) fn first_of(module: &Module, args: &[Type]) -> Option<Type> {
     args.first().copied().filter(|&first| is_leaf(&module.cx.types, first))
 }
 
-/// The function objects that a function has in its hands: calls that are decided at run time may go to their methods.
+/// The function objects that a function uses as values: dynamic calls may reach their methods.
 pub(crate) fn mentioned(module: &Module, id: FuncId) -> BTreeSet<Type> {
     let func = &module[id];
     let mut ops = func.blocks().flat_map(|block| func.block_insts(block)).map(|inst| func.op(inst));
-    // It has itself, as its first argument, and seldom calls it.
+    // It receives its own object as the first argument, and rarely calls it.
     let own = func.sig.params.first().map(|object| object.ty).filter(|_| !ops.any(decides_later));
     let types = (0..func.value_count() as u32).map(|value| func.ty(Value::from_u32(value)));
     types.filter(|&ty| Some(ty) != own && matches!(module.cx.types.kind(ty), TypeKind::Function(_))).collect()

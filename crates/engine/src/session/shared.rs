@@ -1,6 +1,6 @@
-//! The state that all units of a session share: the memory of code, the settings of its compilation, and the tables that lead to it.
+//! The state that all units of a session share: code memory, compilation settings, and the tables of code.
 //!
-//! Nothing in it refers to the session, so a holder of a unit does not hold the session.
+//! Nothing in it refers to the session, so holding a unit does not hold the session.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) methods: Arc<MethodTable>,
     pub(crate) compiled: Mutex<Totals>,
     pub(super) first_calls: FirstCalls,
-    /// The evictor for memory shortages, and the limit; none if there is no limit.
+    /// The evictor for memory shortages, with the limit; unset without a limit.
     evictor: OnceLock<(Arc<dyn Evictor>, usize)>,
     in_background: bool,
 }
@@ -55,7 +55,7 @@ impl Shared {
         }
     }
 
-    /// The input that compiles the functions `own` of a verified module.
+    /// The compilation input for the functions `own` of a verified module.
     pub(crate) fn input(
         &self,
         module: Module,
@@ -68,19 +68,19 @@ impl Shared {
         CompilationInput::new((&self.recipe, heap), module, own, facts, counting, profile)
     }
 
-    /// Lets code be evicted when there is more than `limit` bytes of it.
+    /// Enables eviction when there are more than `limit` bytes of code.
     pub(super) fn set_evictor(&self, evictor: Arc<dyn Evictor>, limit: usize) {
         self.jit.set_evictor(&evictor);
-        // It is set once, when the session is made.
+        // It is set once, when the session is created.
         let _ = self.evictor.set((evictor, limit));
     }
 
-    /// Whether code is evicted when memory is short.
+    /// Whether eviction is enabled.
     pub(super) fn evicts_code(&self) -> bool {
         self.evictor.get().is_some()
     }
 
-    /// Sees to it that the threads of a pool find room.
+    /// Keeps code memory free for the threads of a pool.
     pub(super) fn keep_room(&self) {
         let Some((_, limit)) = self.evictor.get().filter(|_| self.in_background) else { return };
         let most = limit / 4 * 3;

@@ -1,22 +1,22 @@
-//! Sources of programs: what defines a function when its name is missing.
+//! Sources of programs, which define a function when its name is missing.
 //!
 //! ```text
 //!   main: read "… invoke Main.area(…) …", func("area")
 //!     │ no dylib that main sees for the name has an `area`
 //!     ▼
-//!   the sources of these dylibs, in this order ──► one defines `area` in its dylib: from a text, by a promise, a closure of the host, an alias
+//!   the sources of these dylibs, in this order ──► one defines `area` in its dylib: from a text, by a promise, a host closure, an alias
 //!     │
 //!     ▼
 //!   read on, look up again
 //! ```
 //!
-//! For functions with types a source is what a [generator](Dylib::add_generator) is for C symbols. It is asked by programs that call or mention the name when they are read or built, by look-ups and
-//! by aliases, each time that the name is missing. A dynamic call asks nobody: its function was mentioned by a program. So a function that has some method is not asked for.
+//! A source is for typed functions what a [generator](Dylib::add_generator) is for C symbols. Programs that call or mention a missing name query it when they are read or built, and so do look-ups and
+//! aliases, each time that the name is missing. A dynamic call does not query sources: a program has mentioned its function. So a function with any method is not requested.
 //!
-//! **Asked by what it reads.** A source may read programs which mention the name that it supplies; it is not asked for that name again by the same thread. Several threads may ask for one name at
-//! once: an error of a source, as that of a second definition, counts only if the name is missing still.
+//! **Recursion.** A source may read programs that mention the name it supplies; the same thread does not query it for that name again. Several threads may request one name at
+//! once: an error of a source, such as a duplicate definition, counts only if the name is still missing.
 //!
-//! **Locks**: the table's, alone. Sources are called and dropped without it.
+//! **Locks**: only the table's. Sources are called and dropped without it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -34,7 +34,7 @@ use super::owners::{Use, spelled};
 use super::reading::uses;
 use super::sync::lock;
 
-/// The end of a source's symbol.
+/// The suffix of a source's symbol.
 pub(super) const SOURCE: &str = "#source";
 
 /// See [`Dylib::add_source`].
@@ -56,7 +56,7 @@ pub(super) struct Sources {
 #[derive(Default)]
 struct Table {
     of: BTreeMap<DylibId, Vec<Source>>,
-    /// What is being asked for, by which thread.
+    /// The requests in progress, with their threads.
     asking: Vec<(ThreadId, Symbol, Box<str>)>,
 }
 
@@ -69,13 +69,13 @@ impl Sources {
         lock(&self.table).of.entry(dylib).or_default().push(source);
     }
 
-    /// The sources of a closed dylib end. The result is to be dropped without a lock.
+    /// Removes the sources of a closed dylib. The result must be dropped without a lock.
     #[must_use]
     pub(super) fn forget(&self, dylib: DylibId) -> Vec<Source> {
         lock(&self.table).of.remove(&dylib).unwrap_or_default()
     }
 
-    /// Ends the source with this symbol. The result is to be dropped without a lock.
+    /// Removes the source with this symbol. The result must be dropped without a lock.
     #[must_use]
     pub(super) fn end(&self, dylib: DylibId, symbol: Symbol) -> Option<Source> {
         let mut table = lock(&self.table);
@@ -94,7 +94,7 @@ impl Sources {
         with_sources.flat_map(|(id, of)| of.iter().map(move |source| (id, source.clone()))).collect()
     }
 
-    /// Notes that this thread asks a source for a name; none if it does already.
+    /// Records that this thread requests a name from a source; `None` if it already does.
     fn ask(&self, source: &Source, name: &str) -> Option<Asking<'_>> {
         let asking = (std::thread::current().id(), source.symbol, Box::from(name));
         let mut table = lock(&self.table);
@@ -106,7 +106,7 @@ impl Sources {
     }
 }
 
-/// A thread is asking a source.
+/// A thread's request to a source, in progress.
 struct Asking<'a> {
     sources: &'a Sources,
     asking: (ThreadId, Symbol, Box<str>),
@@ -119,10 +119,10 @@ impl Drop for Asking<'_> {
 }
 
 impl Dylib {
-    /// Has `supply` asked for functions that are missing, by their names (`area`, `Shapes.area`), for programs and look-ups that see this dylib: it gets this dylib, and defines there what it has of the
-    /// name, if anything. It runs on the thread that needs the function, between two steps of the session. To answer at once and make the program later, it promises the function.
+    /// Adds a source: `supply` is called with the names of missing functions (`area`, `Shapes.area`), for programs and look-ups that see this dylib. It receives this dylib, and defines its functions of that
+    /// name in it, if any. It runs on the thread that needs the function, between two steps of the session. To return at once and make the program later, it promises the function.
     ///
-    /// The source ends with the dylib, or with the tracker of [`Dylib::tracked_by`]; what it has defined stays. It must not keep the session.
+    /// The source is removed with the dylib, or with the tracker of [`Dylib::tracked_by`]; its definitions stay. It must not keep the session alive.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -145,14 +145,14 @@ impl Dylib {
     /// ```
     ///
     /// # Errors
-    /// The dylib is closed. An error of the source is the error of what has asked, if the function is missing still.
+    /// The dylib is closed. An error of the source becomes the error of the request, if the function is still missing.
     pub fn add_source(
         &self,
         supply: impl Fn(&Dylib, &str) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     ) -> Result<(), SessionError> {
         let (sources, dylib) = (&self.session.inner.sources, self.linking.id());
         let held = self.session.linking().symbol(&format!("{}{SOURCE}", self.session.next_number()));
-        // Noted first: it ends with its symbol, which may be removed as soon as it is there.
+        // Noted first: the source is removed with its symbol, which may be removed as soon as it exists.
         sources.add(dylib, Source { symbol: held.symbol(), supply: Arc::new(supply) });
         self.linking.define(linking::names_only([held.symbol()])).inspect_err(|_| {
             drop(sources.end(dylib, held.symbol()));
@@ -160,7 +160,7 @@ impl Dylib {
         Ok(())
     }
 
-    /// Has sources asked for a function, unless a dylib that this one sees has it. Whether one has supplied it.
+    /// Requests a function from sources, unless a dylib that this one sees has it. Returns whether one has supplied it.
     pub(super) fn supplied(&self, name: &str) -> Result<bool, SessionError> {
         let sources = &self.session.inner.sources;
         if sources.is_empty() || self.has_function(name)? {
@@ -190,7 +190,7 @@ impl Dylib {
         Ok(found)
     }
 
-    /// Has sources asked for the functions that a module mentions. Its names mean what they mean afterwards.
+    /// Requests the functions that a module mentions from sources. Returns the module with the meanings of names afterwards.
     pub(super) fn with_supplies(&self, module: Module) -> Result<Module, SessionError> {
         if self.session.inner.sources.is_empty() || !self.is_shared(&module) {
             return Ok(module);

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   session: f(Int64)      ──► address ──► Placed ──► Function: a cell          handles hold it, code is linked to it
-//!            f(Int64)#body ──► address ──► Placed ──► Compiled: code in a unit  cells lead to it
+//!            f(Int64)#body ──► address ──► Placed ──► Compiled: code in a unit  cells call it
 //!                                            ▲
-//!                    Code (the session's hold on a cell or a unit) enters what it has, and takes it out when it goes
+//!                    Code (the session's hold on a cell or a unit) enters its addresses, and removes them when it is dropped
 //! ```
 //!
-//! An address is a word; calling or linking its code needs the owner, which the table [`Placed`] gives. An entry exists
-//! from before its address is known to the session until after the session has released it.
+//! An address is a word; calling or linking its code needs the owner, which is looked up in the table [`Placed`]. An entry exists
+//! from before the session receives its address until after the session has released it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -33,8 +33,8 @@ impl Target for Native {
     type Code = Code;
 }
 
-/// Fails a unit: for now if the reason may pass, as a shortage of room may before the next lookup. If the reason is the failure of
-/// other units, it remains until one of those is removed or replaced.
+/// Fails a unit: temporarily if the reason may pass, like a shortage of room, until the next lookup. If the reason is the failure of
+/// other units, it remains until one of them is removed or replaced.
 pub(crate) fn fail_unit(
     responsibility: Responsibility<Native>,
     may_pass: bool,
@@ -63,14 +63,13 @@ pub(crate) struct Compiled {
     pub(crate) unit: Unit,
     /// The function's name in the unit.
     pub(crate) symbol: Arc<str>,
-    /// Its source.
+    /// The program it was compiled from.
     pub(crate) program: Origin,
     /// The source for recompiling it, if it may be evicted.
     pub(crate) source: Option<Source>,
 }
 
 impl Function {
-    /// Its type.
     pub(crate) fn ty(&self) -> &FunctionType {
         self.cell.ty()
     }
@@ -80,14 +79,14 @@ impl Function {
     }
 }
 
-/// The thing at an address that the session gave to a name.
+/// The object at an address that the session returned for a name.
 #[derive(Clone)]
 pub(crate) enum Place {
-    /// A function of a program, behind its cell.
+    /// A program's function, called through its cell.
     Function(Function),
-    /// The code of one.
+    /// The code of a function.
     Compiled(Compiled),
-    /// Something that an object file defines.
+    /// A definition of an object file.
     Object(LoadedObject),
 }
 
@@ -117,24 +116,24 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// The function at an address.
+    /// The object at an address.
     pub(crate) fn at(&self, address: usize) -> Option<Place> {
         self.places.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// The thing at the address of a looked-up name; nothing if the session has not placed it. `leads` returns the present address of the
+    /// The object at the address of a looked-up name; `None` if the session has not placed it. `leads` returns the current address of the
     /// name.
     ///
     /// # Errors
-    /// The name leads elsewhere by now, so the address may have been reused.
+    /// The name resolves to another address by now, so this address may have been reused.
     pub(crate) fn find(
         &self,
         address: usize,
         leads: impl FnOnce() -> Option<usize>,
     ) -> Result<Option<Place>, Moved> {
         let place = self.at(address);
-        // Code that is held makes no room for other code: it keeps its place, and a cell its word. So if the name leads there still, it leads
-        // to what is held.
+        // The address of held code, or of a cell's word, is not reused. So if the name still resolves to it, it
+        // resolves to the held object.
         let leads_there = leads() == Some(address);
         let is_same = place.is_some() || self.at(address).is_none();
         if leads_there && is_same { Ok(place) } else { Err(Moved) }
@@ -149,14 +148,14 @@ impl Placed {
     }
 }
 
-/// A session's hold on what it has linked.
+/// A session's hold on linked code.
 pub struct Code {
     placed: Arc<Placed>,
     addresses: Vec<usize>,
     cell: Option<Entered>,
-    /// Functions whose entries for C it has: they stay, and throw when they are removed.
+    /// Functions whose C entries it refers to: they are kept, and throw when they are removed.
     kept: Vec<IndirectCell>,
-    /// Whether a tombstone has removed it.
+    /// Whether a tombstone has removed the code.
     is_removed: Mutex<bool>,
 }
 
@@ -166,7 +165,7 @@ impl Code {
         Code { placed: placed.clone(), addresses, cell: None, kept: Vec::new(), is_removed }
     }
 
-    /// Enters the code of functions of a unit, each with a symbol and its name in the unit. Says where it is.
+    /// Enters the code of a unit's functions, each with a symbol and its name in the unit. Returns their addresses.
     pub(crate) fn enter(
         placed: &Arc<Placed>,
         (unit, program, source): (&Unit, &Origin, Option<Source>),
@@ -189,18 +188,18 @@ impl Code {
         (Code::new(placed, addresses), found)
     }
 
-    /// A hold on functions whose entries for C a unit has, beside what it has placed.
+    /// Also holds functions whose C entries the unit refers to.
     pub(crate) fn keeping(mut self, functions: impl IntoIterator<Item = IndirectCell>) -> Code {
         self.kept.extend(functions);
         self
     }
 
-    /// The code of a unit that has none of its own.
+    /// The code of a unit without its own code.
     pub(crate) fn nothing(placed: &Arc<Placed>) -> Code {
         Code::new(placed, Vec::new())
     }
 
-    /// Enters what an object file defines.
+    /// Enters the definitions of an object file.
     pub(crate) fn enter_object(placed: &Arc<Placed>, object: &LoadedObject) -> Code {
         let addresses: Vec<usize> = object.addresses().collect();
         let entered = addresses.iter().map(|&address| (address, Place::Object(object.clone())));
@@ -208,7 +207,7 @@ impl Code {
         Code::new(placed, addresses)
     }
 
-    /// Enters a cell, by the word that tells it from others while it exists. No code can be there.
+    /// Enters a cell, by the address of the word that identifies it while it exists. Code cannot have this address.
     pub(crate) fn enter_cell(placed: &Arc<Placed>, entered: Entered) -> (Code, usize) {
         let (address, function) = (entered.owner().identity(), entered.function().clone());
         placed.write().insert(address, Place::Function(function));
@@ -217,12 +216,12 @@ impl Code {
         (code, address)
     }
 
-    /// Notes that a tombstone has removed it.
+    /// Records that a tombstone has removed the code.
     pub(crate) fn mark_removed(&self) {
         *lock(&self.is_removed) = true;
     }
 
-    /// Removes and returns the cell, if any; and whether a tombstone has removed it.
+    /// Removes and returns the cell, if any, and whether a tombstone has removed it.
     pub(crate) fn take_cell(&mut self) -> Option<(Entered, bool)> {
         let is_removed = *lock(&self.is_removed);
         self.cell.take().map(|entered| (entered, is_removed))
@@ -233,7 +232,7 @@ impl Drop for Code {
     fn drop(&mut self) {
         let mut places = self.placed.write();
         let gone: Vec<_> = self.addresses.iter().map(|address| places.remove(address)).collect();
-        // Memory is returned without the lock.
+        // Memory is freed without the lock.
         drop(places);
         drop(gone);
     }

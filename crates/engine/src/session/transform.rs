@@ -5,8 +5,8 @@
 //!   promise kept         ──►
 //! ```
 //!
-//! A transform gets the program's own functions, before any pass, and returns the module that is defined in its place: instrumented, specialised, with functions more or fewer. It is trusted as
-//! far as a program is: what it returns is verified, and has no doors if they are closed. Functions of the session itself (of the host, of the library) and of packages are not transformed.
+//! A transform receives the program's own functions, before any pass, and returns the module that is defined instead: instrumented, specialised, with more or fewer functions. It is trusted as
+//! far as a program is: its result is verified, and must not have doors while they are closed. The session's own functions (host functions, the library) and functions of packages are not transformed.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(super) type Transform =
     Arc<dyn Fn(&Dylib, Module) -> Result<Module, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
 impl Session {
-    /// Has `transform` called with the functions of each program that is defined from now on, on the thread that defines it or keeps its promise, and defines what it returns instead. One that
-    /// was set before is replaced.
+    /// Sets `transform` to be called with the functions of each program that is defined from now on, on the thread that defines it or materializes its promise. The session defines its result instead. It
+    /// replaces the previous transform.
     ///
     /// ```
     /// # extern crate brolga_engine as brolga;
@@ -49,7 +49,7 @@ impl Session {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// An error of the transform, or a module that is broken, is the error of the definition, or of the look-up that wants what was promised.
+    /// An error of the transform, or a broken module, is the error of the definition, or of the look-up that needs the promise.
     pub fn transform(
         &self,
         transform: impl Fn(&Dylib, Module) -> Result<Module, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
@@ -80,10 +80,10 @@ impl Dylib {
     }
 }
 
-/// A module with the functions of other programs that definitions have.
+/// Adds the functions of other programs in definitions to a module.
 fn with_rest_of(mut module: Module, definitions: &Definitions) -> Module {
     for (_, func) in definitions.module.funcs().skip(definitions.own) {
-        // One that the module has now is its own.
+        // A function that the module already has is its own.
         let _ = module.add_func(func.clone());
     }
     module

@@ -1,6 +1,6 @@
-//! The meanings of type names: which declared type a name means in a dylib.
+//! The meanings of type names: the declared type that a name means in a dylib.
 //!
-//! A struct may be declared again with other fields, and dylibs that are not linked may each have a `Point`. These are different types, whose names are
+//! A struct may be declared again with other fields, and unlinked dylibs may each have a `Point`. These are different types, whose names are
 //! [homonyms](brolga_ir::Names::homonym): one text, two names. Objects, methods and compiled code of the former type stay what they are.
 //!
 //! ```text
@@ -14,15 +14,15 @@
 //!
 //! | if | it means |
 //! |---|---|
-//! | a dylib in the link order of `d` has declared it, `d` itself first | the type that this one declared last |
-//! | it was declared, and by no program: by the library, or by the host in the session's context | that type |
+//! | a dylib in the link order of `d` has declared it, `d` itself first | the type that this dylib declared last |
+//! | it was declared, but not by a program: by the library, or by the host in the session's context | that type |
 //! | otherwise | nothing |
 //!
-//! A program that declares what the name means already changes nothing. Else it declares the type that another dylib has declared so, or a new one: the candidates are tried in
-//! this order while the program is read, because only then what it says is known. So each program has a [`DylibScope`], which keeps its choices; they come into force with
-//! the program. Types are read all at once, since one that names another one is another one with it.
+//! A program whose declaration equals the current meaning changes nothing. Else it declares the type that another dylib has declared equally, or a new one: the candidates are tried in
+//! this order while the program is read, because the declaration is available only then. So each program has a [`DylibScope`], which keeps its choices; they take effect with
+//! the program. Types are read all at once, since a type that refers to a changed type changes with it.
 //!
-//! The type that a name means is held here; a former one as long as something uses it.
+//! The current type of a name is held here; a former one lives as long as something uses it.
 //!
 //! **Locks**: the choices of a program, this table, then the table of owners and the names of the context.
 
@@ -37,7 +37,7 @@ use smallvec::SmallVec;
 use super::owners::{NameUse, Owners, Use};
 use super::sync::lock;
 
-/// The dylibs in which a dylib looks for a name.
+/// The dylibs in which a dylib looks up a name.
 type Order<'a> = &'a dyn Fn(&str) -> Vec<DylibId>;
 
 /// See the file's header.
@@ -49,62 +49,62 @@ pub(crate) struct TypeNames {
 #[derive(Default)]
 struct Table {
     known: BTreeMap<Box<str>, Known>,
-    /// Whether a name has a further type.
+    /// Whether any name has a further type.
     has_later: bool,
 }
 
-/// The types that a program declares, which come into force with it.
+/// The types that a program declares, which take effect with it.
 pub(crate) struct DeclaredTypes {
-    /// The names, each with the count of the homonym.
+    /// The names, each with the number of the homonym.
     names: Vec<(Box<str>, u32)>,
     cx: Arc<Context>,
-    /// That of the session.
+    /// The session's context.
     session: Arc<Context>,
 }
 
 impl DeclaredTypes {
-    /// Those of the program that was read or built in a context.
+    /// The types declared by the program that was read or built in a context.
     pub(super) fn of(cx: &Arc<Context>, session: &Arc<Context>) -> DeclaredTypes {
         DeclaredTypes { names: declarations(cx), cx: cx.clone(), session: session.clone() }
     }
 }
 
-/// The types that the program of a context declares, each with the count of the homonym.
+/// The types that the program of a context declares, each with the number of the homonym.
 fn declarations(cx: &Context) -> Vec<(Box<str>, u32)> {
     cx.names.scope().map_or_else(Vec::new, |scope| scope.declarations())
 }
 
-/// A type that a program declares, and that its name does not mean in the dylib yet.
+/// A declared type that is not yet the meaning of its name in the dylib.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NewType {
     pub(super) name: Box<str>,
-    /// The count of the homonym.
+    /// The number of the homonym.
     pub(super) count: u32,
-    /// The count of the one that the dylib has declared before.
+    /// The number of the type that the dylib declared before.
     pub(super) former: Option<u32>,
 }
 
-/// The types with a name.
+/// The types of a name.
 #[derive(Default)]
 struct Known {
-    /// How many further ones were declared.
+    /// The number of further types declared.
     later: u32,
-    /// Whether a program was the first to declare it, and not the library or the host.
+    /// Whether a program was the first to declare it, rather than the library or the host.
     is_of_program: bool,
-    /// Whether no dylib means the first one any more that has.
+    /// Whether the dylib that declared the first type has since replaced it.
     is_first_former: bool,
-    /// Its meaning in each dylib that has declared it.
+    /// The meaning in each dylib that has declared the name.
     of: SmallVec<[Declared; 1]>,
 }
 
 /// A type that a dylib has declared.
 struct Declared {
     dylib: DylibId,
-    /// The count of the homonym.
+    /// The number of the homonym.
     count: u32,
-    /// The world in which it came into force.
+    /// The world in which it took effect.
     since: u64,
-    /// A view that holds it.
+    /// A view that keeps the type alive.
     held: Arc<Context>,
 }
 
@@ -114,19 +114,19 @@ impl Known {
         order.iter().find_map(|id| self.own(*id)).map(|known| known.count)
     }
 
-    /// The one that a dylib has declared last.
+    /// The type that a dylib has declared last.
     fn own(&self, dylib: DylibId) -> Option<&Declared> {
         self.of.iter().find(|known| known.dylib == dylib)
     }
 
-    /// Whether the first type with the name is of no dylib.
+    /// Whether the first type of the name does not belong to a dylib.
     fn is_first_shared(&self) -> bool {
         !self.is_of_program && self.of.iter().all(|known| known.count > 0)
     }
 }
 
 impl TypeNames {
-    /// The meaning of a name in a dylib that looks for names in this order; `None` if only other dylibs have declared it.
+    /// The meaning of a name in a dylib with this look-up order; `None` if only other dylibs have declared it.
     fn meaning(&self, order: Order<'_>, name: &str) -> Option<u32> {
         match lock(&self.table).known.get(name) {
             Some(known) => known.meaning(&order(name)).or_else(|| known.is_first_shared().then_some(0)),
@@ -134,7 +134,7 @@ impl TypeNames {
         }
     }
 
-    /// The types that a program of a dylib with this link order may declare by a name, in the order in which they are tried. `is_there` says whether there is a type of that name
+    /// The types that a program of a dylib with this link order may declare by a name, in the order in which they are tried. `is_there` tells whether there is a type of that name
     /// before programs declare some.
     fn candidates(&self, order: &[DylibId], name: &str, is_there: bool) -> Vec<u32> {
         let mut table = lock(&self.table);
@@ -151,7 +151,7 @@ impl TypeNames {
         all
     }
 
-    /// A further type with a name.
+    /// Allocates the number of a further type of a name.
     fn another(&self, name: &str) -> u32 {
         let mut table = lock(&self.table);
         table.has_later = true;
@@ -160,7 +160,7 @@ impl TypeNames {
         known.later
     }
 
-    /// The declared types that the names do not mean in a dylib that looks for names in this order.
+    /// The declared types that are not yet the meanings of their names in a dylib with this look-up order.
     pub(crate) fn new_in(&self, dylib: DylibId, order: Order<'_>, declared: &DeclaredTypes) -> Vec<NewType> {
         let table = lock(&self.table);
         let new = |(name, count): &(Box<str>, u32)| {
@@ -175,12 +175,12 @@ impl TypeNames {
         declared.names.iter().filter_map(new).collect()
     }
 
-    /// The count of the type that a dylib has declared last by a name.
+    /// The number of the type that a dylib has declared last by a name.
     pub(crate) fn own(&self, dylib: DylibId, name: &str) -> Option<u32> {
         lock(&self.table).known.get(name)?.own(dylib).map(|own| own.count)
     }
 
-    /// Brings the new types of a program of a dylib into force, from a world on. Former types end there. What is returned is to be dropped without a lock.
+    /// Brings the new types of a dylib's program into force, from a world on. Former types end there. The result must be dropped without a lock.
     #[must_use]
     pub(crate) fn declare(
         &self,
@@ -192,9 +192,9 @@ impl TypeNames {
         let mut former = Vec::new();
         let mut table = lock(&self.table);
         for NewType { name, count, .. } in new {
-            // A view of the program's context has its scope, which has these tables: they would keep themselves.
+            // A view of the program's context has its scope, which refers to these tables: a cycle.
             let held = declared.session.view();
-            // The view holds it from now on.
+            // From now on the view holds the type.
             let _held = held.types.find_own(held.names.homonym(&name, count));
             let known = table.known.entry(name.clone()).or_default();
             let new = Declared { dylib, count, since: world, held };
@@ -212,7 +212,7 @@ impl TypeNames {
         former
     }
 
-    /// A dylib forgets a type that it has declared. What is returned is to be dropped without a lock.
+    /// Removes a type that a dylib has declared. The result must be dropped without a lock.
     #[must_use]
     pub(crate) fn forget(&self, dylib: DylibId, name: &str, count: u64) -> Option<Arc<Context>> {
         let mut table = lock(&self.table);
@@ -225,7 +225,7 @@ impl TypeNames {
         Some(gone)
     }
 
-    /// A symbol with the counts of the types that its names mean in a dylib that looks for names in this order. None if the session has no types with counts.
+    /// A symbol with the numbers of the types that its names mean in a dylib with this look-up order. `None` if the session has no numbered types.
     pub(crate) fn symbol(&self, order: Order<'_>, text: &str) -> Option<String> {
         let table = lock(&self.table);
         if !table.has_later {
@@ -237,7 +237,7 @@ impl TypeNames {
             let (word, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
             symbol.push_str(word);
             let count = table.known.get(word).and_then(|known| known.meaning(&order(word))).unwrap_or(0);
-            // A function or a field may have the name as well.
+            // A function or field may have the same name.
             let is_type = !after.starts_with(['@', '(']) && !after.starts_with("::");
             if count > 0 && is_type {
                 symbol.push_str(&format!("@{count}"));
@@ -263,7 +263,7 @@ impl TypeNames {
     }
 }
 
-/// Notes the worlds of a type which its name means no more.
+/// Records the worlds of a type that is no longer the meaning of its name.
 fn end(old: &Declared, name: &str, world: u64) {
     let cx = &old.held;
     if let Some(decl) = cx.types.find_own(cx.names.homonym(name, old.count)) {
@@ -271,14 +271,14 @@ fn end(old: &Declared, name: &str, world: u64) {
     }
 }
 
-/// What the names in the programs of a dylib mean, and what these programs declare.
+/// The meanings of names in the programs of a dylib, and what a program declares.
 pub(crate) struct DylibScope {
-    /// The session's.
+    /// The session's context.
     pub(crate) cx: Arc<Context>,
     pub(crate) owners: Arc<Owners>,
     pub(crate) types: Arc<TypeNames>,
     pub(crate) dylib: DylibId,
-    /// What is known of the program's uses of functions; the other names it mentions.
+    /// The recorded uses of functions by the program; all other names count as mentioned.
     pub(crate) uses: Vec<NameUse>,
     /// The types that the program declares.
     pub(crate) choices: Mutex<BTreeMap<Box<str>, Choice>>,
@@ -288,12 +288,12 @@ pub(crate) struct DylibScope {
 pub(crate) struct Choice {
     candidates: Vec<u32>,
     at: usize,
-    /// Whether the last candidate is a type that nobody else has.
+    /// Whether the last candidate is a new, unshared type.
     is_new: bool,
 }
 
 impl Choice {
-    /// Chooses a type that nobody else has.
+    /// Chooses a new, unshared type.
     fn add(&mut self, count: u32) {
         self.candidates.push(count);
         (self.at, self.is_new) = (self.candidates.len() - 1, true);
@@ -305,7 +305,7 @@ impl Choice {
 }
 
 impl DylibScope {
-    /// Declares what the program of a context declares, which is read again in this scope: its functions do not have to name it.
+    /// Declares the types of a context's program, which is read again in this scope: its functions may not mention them all.
     pub(super) fn declare_again(&self, cx: &Context) {
         let choice = |(name, count)| (name, Choice { candidates: vec![count], at: 0, is_new: false });
         lock(&self.choices).extend(declarations(cx).into_iter().map(choice));
@@ -318,7 +318,7 @@ impl DylibScope {
         }
     }
 
-    /// A further type with a name, which no program of the context has declared. Sessions may share a context.
+    /// The number of a further type of a name, which no program of the context has declared. Sessions may share a context.
     fn another(&self, name: &str) -> u32 {
         let cx = self.cx.view();
         loop {
@@ -341,14 +341,14 @@ impl NameScope for DylibScope {
         if let Some(choice) = lock(&self.choices).get(name) {
             return choice.count();
         }
-        // No type has the last count.
+        // No type has the maximum number.
         self.types.meaning(&|name| self.owners.order(self.dylib, name), name).unwrap_or(u32::MAX)
     }
 
     fn declare(&self, name: &str) -> u32 {
         let mut choices = lock(&self.choices);
         let choice = choices.entry(name.into()).or_insert_with(|| {
-            // In a view of its own, which does not hold the name.
+            // In a separate view, which does not hold the name.
             let cx = self.cx.view();
             let is_there = cx.names.find(name).is_some_and(|name| cx.types.find_own(name).is_some());
             let candidates = self.types.candidates(&self.owners.order(self.dylib, name), name, is_there);

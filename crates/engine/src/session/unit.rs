@@ -3,14 +3,14 @@
 //! ```text
 //!   CodegenUnit ── make_low ──► Lowered ── generate ──► Output ── imports looked up ──► link ──► complete ──► ready, with its imports
 //!                                                                     ▲                                  │
-//!                                                                     └── an import has lost its name ───┘
+//!                                                                     └── an import was redefined ───────┘
 //! ```
 //!
-//! Cached code is found and linked at once. Between two stages a worker may take other units through the first (`continue_with`). The references of the
-//! code are looked up in the dylib's link order until they have an address, and recorded as the needs of the unit: it is ready when all functions that it
+//! Cached code is found and linked at once. Between two stages a worker may take other units through the first stage (`continue_with`). The references of the
+//! code are looked up in the dylib's link order until they are resolved, and recorded as the needs of the unit: it is ready when all functions that it
 //! may call statically are ready (`needs.rs`).
 //!
-//! A callee of a unit may be redefined before the unit is in the tables. Then nothing of the unit is entered, and it is linked again.
+//! A callee of a unit may be redefined before the unit is in the tables. Then the unit is not entered, and is linked again.
 
 use std::sync::{Arc, OnceLock};
 
@@ -41,7 +41,7 @@ pub(crate) struct CodegenUnit {
 }
 
 impl CodegenUnit {
-    /// The source that makes the same unit again, if there is no room for it, or for a unit that it needs.
+    /// A unit that repeats this one, in case there is no room for it or for a unit that it needs.
     pub(super) fn again(
         shared: &Arc<Shared>,
         input: &Arc<CompilationInput>,
@@ -70,7 +70,7 @@ impl MaterializationUnit<Native> for CodegenUnit {
 }
 
 /// Materializes functions of a program, stage by stage: between two stages the worker may take other units through the
-/// first one.
+/// first stage.
 pub(crate) fn compile_and_link(
     shared: Arc<Shared>,
     input: Arc<CompilationInput>,
@@ -106,7 +106,7 @@ pub(crate) fn compile_and_link(
     });
 }
 
-/// Whether a compilation on this thread is in vain: a limited call that the thread is in has ended, and nobody else waits for the functions. Once others do,
+/// Returns whether a compilation on this thread is useless: a limited call that the thread is in has ended, and no other thread waits for the functions. Once others do,
 /// the thread finishes them.
 fn in_vain<'a>(
     shared: &'a Shared,
@@ -120,14 +120,14 @@ fn in_vain<'a>(
         }
         let is_in_vain = !responsibility.is_wanted_beside(&runtime.ended_calls());
         if !is_in_vain {
-            // Asked once: it walks over what waits.
+            // Computed once: it walks over the waiting lookups.
             is_wanted.get_or_init(|| ());
         }
         is_in_vain
     }
 }
 
-/// The functions are not compiled. Where a limited call has ended, the next call may have the time, and others that have come to wait since are served by
+/// Fails the functions. If a limited call has ended, the next call may have enough time, and lookups that arrived since are served by
 /// another task; a function for which `Options::compile_limit` is too short has failed until it is redefined.
 fn end(
     shared: &Arc<Shared>,
@@ -151,7 +151,7 @@ fn look_up_and_link(
     output: Output,
     responsibility: Responsibility<Native>,
 ) {
-    // The lookup holds what it wants.
+    // The lookup holds the requested names.
     let (names, needs) = (responsibility.session().scope(), Needs::of(&input, &output.ids, &output.compiled));
     let all = wants(&names, &input, &output, &needs);
     responsibility.lookup_answer(all, Until::Resolved, move |responsibility, found| match found {
@@ -164,7 +164,7 @@ fn look_up_and_link(
     });
 }
 
-/// The source of a function that is alone in its unit, from which it is compiled again when its code was evicted.
+/// The source of a function that is alone in its unit, for recompiling it after eviction.
 fn source_of(
     shared: &Shared,
     input: &Arc<CompilationInput>,
@@ -225,7 +225,7 @@ fn link(
     let unit = link_unit(&shared, &session, &input, &output, found, &loops, Some(&new));
     let unit = match unit {
         Ok(Some(unit)) => unit,
-        // It has been redefined meanwhile.
+        // An import was redefined meanwhile.
         Ok(None) => return look_up_and_link(shared, input, output, responsibility),
         Err(error) => return fail_unit(responsibility, error.is_shortage(), Arc::new(error), again),
     };
@@ -251,7 +251,7 @@ fn link(
     // From here on the unit may be evicted.
     drop((bodies, unit, new));
     match unfinished {
-        // A callee has been redefined meanwhile, and the unit has not been published.
+        // A callee was redefined meanwhile, and the unit has not been published.
         Some(responsibility) => look_up_and_link(shared, input, output, responsibility),
         None => {
             for function in &published {

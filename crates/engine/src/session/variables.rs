@@ -1,7 +1,7 @@
 //! Global variables that the programs of a session share.
 //!
-//! A `global` belongs to the dylib of the program that declares it. Programs that see the dylib use it by its name; a program that declares it as it is
-//! declared there means the same variable, and one that declares it in another way has a variable of its own, which later programs mean from then on.
+//! A `global` belongs to the dylib of the program that declares it. Programs that see the dylib use it by name. A program with the same
+//! declaration refers to the same variable; a program with another declaration gets its own variable, to which later programs refer from then on.
 //!
 //! ```text
 //!   Scope of a dylib ── name ──► Variable ── cells ──► the value
@@ -9,9 +9,9 @@
 //!   facts of a program ── adopts ────┘        one cell for all programs of the variable
 //! ```
 //!
-//! A program is prepared with cells of its own for the variables that it is the first to declare. They become the dylib's in the step that brings the
-//! definition into force, if no other program has declared them meanwhile; otherwise the definition is prepared again. So a definition that is refused
-//! leaves no variable.
+//! A program is prepared with its own cells for the variables that it is the first to declare. They become the dylib's in the step that brings the
+//! definition into force, if no other program has declared them meanwhile; otherwise the definition is prepared again. So a refused definition
+//! leaves no variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,16 +29,16 @@ use super::scope::{Scope, Variable};
 /// The variables that a program declares.
 #[derive(Default)]
 pub(crate) struct DeclaredVariables {
-    /// Where each is looked for; empty for a program that shares none.
+    /// The scopes in which each is looked up; empty for a program that shares none.
     scopes: BTreeMap<Name, Vec<Arc<Scope>>>,
-    /// Those that other programs have, with their cells.
+    /// The variables that other programs have declared, with their cells.
     shared: Vec<(Name, Globals)>,
-    /// Those that the program is the first to declare, each with the scopes where others may declare it meanwhile.
+    /// The variables that the program is the first to declare, each with the scopes where others may declare it meanwhile.
     new: Vec<(Box<str>, Variable, Vec<Arc<Scope>>)>,
 }
 
 impl DeclaredVariables {
-    /// Those of a program that the dylib is to define.
+    /// The variables of a program that the dylib is about to define.
     pub(super) fn of(dylib: &Dylib, module: &Module) -> Result<DeclaredVariables, SessionError> {
         let mut all = DeclaredVariables::default();
         let mut shareable = module.globals().iter().filter(|global| !global.is_const).peekable();
@@ -56,7 +56,7 @@ impl DeclaredVariables {
         Ok(all)
     }
 
-    /// Those that other programs do not have are new, and have their cells among these. `symbol` makes a symbol for one.
+    /// Adds the variables that no other program has declared; `cells` has their cells. `symbol` makes the symbol of a variable.
     pub(super) fn add_new(
         &mut self,
         module: &Module,
@@ -67,7 +67,7 @@ impl DeclaredVariables {
             |global: &&Global| self.scopes.contains_key(&global.name) && self.shared(global).is_none();
         let new = module.globals().iter().filter(is_new).map(|declared| {
             let name = module.cx.names.text(declared.name);
-            // A view that holds nothing else.
+            // A separate view, which holds nothing else.
             let cx = module.cx.view();
             let _held = (cx.names.text(declared.name), cx.types.kind(declared.ty));
             let symbol = symbol(name);
@@ -77,12 +77,12 @@ impl DeclaredVariables {
         self.new = new.collect();
     }
 
-    /// The cell of a variable that other programs have.
+    /// The cell of a variable that other programs have declared.
     pub(super) fn shared(&self, global: &Global) -> Option<&Globals> {
         self.shared.iter().find(|(name, _)| *name == global.name).map(|(_, cells)| cells)
     }
 
-    /// Whether no other program has declared one of the new ones meanwhile.
+    /// Whether no other program has declared one of the new variables meanwhile.
     pub(super) fn are_prepared(&self) -> bool {
         let is_new = |(name, new, scopes): &(Box<str>, Variable, Vec<Arc<Scope>>)| {
             find(scopes, name).is_none_or(|known| known.declared != new.declared)
@@ -90,14 +90,14 @@ impl DeclaredVariables {
         self.new.iter().all(is_new)
     }
 
-    /// Makes the new ones variables of a dylib. The result is the former ones of these names, to be dropped without a lock.
+    /// Adds the new variables to a dylib. Returns the former ones of these names, to be dropped without a lock.
     #[must_use]
     pub(super) fn declare_in(&self, scope: &Scope) -> Vec<Variable> {
         self.new.iter().filter_map(|(name, new, _)| scope.declare(name.clone(), new.clone())).collect()
     }
 }
 
-/// The variable that a name means: the one of the first scope that has it.
+/// The variable that a name refers to, from the first scope that has it.
 fn find(scopes: &[Arc<Scope>], name: &str) -> Option<Variable> {
     scopes.iter().find_map(|scope| scope.variable(name))
 }
@@ -110,7 +110,7 @@ impl Dylib {
         for name in used.into_iter().filter(|&name| module.global(name).is_none()).collect::<Vec<_>>() {
             let text = module.cx.names.text(name);
             if let Some(known) = view.of(text).iter().find_map(|seen| seen.scope().variable(text)) {
-                // There is none of that name.
+                // The module has no variable of that name.
                 let _ = module.add_global(known.declared);
             }
         }

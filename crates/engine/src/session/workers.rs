@@ -1,4 +1,4 @@
-//! The threads that compile.
+//! The threads that run compilation tasks.
 
 use brolga_linking::Error as LinkError;
 use brolga_linking::Latch;
@@ -12,22 +12,22 @@ use brolga_linking::{
 };
 use brolga_runtime::{Runtime, with_attached};
 
-/// The threads that compile.
+/// The threads that run compilation tasks.
 pub enum Workers {
-    /// This number of threads of the session's own, besides threads that wait.
+    /// This number of threads owned by the session, in addition to waiting threads.
     Pool(usize),
-    /// The same, with a limit to what may be queued, or that ask before they work.
+    /// The same, with a limit on the queue, or with threads that need a permit to work.
     PoolWith(PoolOptions),
-    /// The threads that wait, at once.
+    /// The waiting threads, immediately.
     Caller,
-    /// The thread that waits, in an order that depends on nothing but this seed.
+    /// The waiting thread, in an order that depends only on this seed.
     Seeded(u64),
     /// A dispatcher of the embedder. A [`Pool`] whose last handle may be dropped in a heap scope needs
     /// [`PoolOptions::leave`].
     Own(Arc<dyn Dispatcher>),
 }
 
-/// A dispatcher that reports its tasks to the listener of a run time, while there is one.
+/// A dispatcher that reports its tasks to the run time's listener, if there is one.
 struct Told {
     tasks: Arc<dyn Dispatcher>,
     runtime: Arc<Runtime>,
@@ -81,7 +81,7 @@ impl Dispatcher for Told {
 }
 
 impl Workers {
-    /// The dispatcher of a session with this run time, and the receiver of upgrades if it runs tasks that no thread waits for.
+    /// Returns the dispatcher of a session with this run time, and the receiver of upgrades if it runs tasks that no thread waits for.
     pub(crate) fn dispatcher(self, runtime: &Arc<Runtime>) -> (Arc<dyn Dispatcher>, Option<Background>) {
         let (tasks, background) = self.make(runtime);
         (Arc::new(Told { tasks, runtime: runtime.clone() }), background)
@@ -107,9 +107,9 @@ impl Workers {
     }
 }
 
-/// Upgrades as idle tasks of the session's dispatcher. It does not keep the dispatcher: code may be held for longer than its session.
+/// Runs upgrades as idle tasks of the session's dispatcher. Does not keep the dispatcher alive: code may outlive its session.
 pub(crate) enum Background {
-    /// The queue of the session's pool, which takes tasks from the middle of compiled code.
+    /// The queue of the session's pool, which accepts tasks from running compiled code.
     Pool(PoolQueue),
     /// A dispatcher of the embedder, whose code is called at a safepoint.
     Own(Weak<dyn Dispatcher>),
@@ -122,7 +122,7 @@ impl Upgrades for Background {
         });
         match self {
             Background::Pool(queue) => {
-                // Of a pool that is shut down the session has ended: the function stays in its tier.
+                // If the pool is shut down, the session has ended: the function stays in its tier.
                 let _shut_down = queue.push(task);
                 None
             }
@@ -138,13 +138,13 @@ impl Upgrades for Background {
     }
 }
 
-/// Waits for threads in a way that lets collections continue, for which they may wait themselves; not at all in a scope, whose borrowed
-/// references no root keeps.
+/// Waits for threads while letting collections continue, for which these threads may wait themselves. Does not wait in a scope, whose borrowed
+/// references are not rooted.
 struct LeaveHeap(Arc<Runtime>);
 
 impl Leave for LeaveHeap {
     fn leave(&self, wait: &mut dyn FnMut()) {
-        // A thread that cannot be attached is in no heap.
+        // A thread that cannot be attached is not in a heap.
         let waited = with_attached(&self.0, |thread| thread.blocking(&mut *wait));
         if waited.is_err() {
             wait();
@@ -152,22 +152,22 @@ impl Leave for LeaveHeap {
     }
 }
 
-/// Asks a jobserver (of make or cargo) before more than one thread of a pool works: for [`PoolOptions::tokens`].
+/// Acquires tokens from a jobserver (of make or cargo) before more than one thread of a pool works: for [`PoolOptions::tokens`].
 pub struct Jobserver(jobserver::Client);
 
 impl Jobserver {
-    /// The jobserver that a client talks to.
+    /// Uses the jobserver of this client.
     pub fn new(client: jobserver::Client) -> Jobserver {
         Jobserver(client)
     }
 }
 
-/// How long a thread waits before it asks again.
+/// The time that a thread waits before it tries again.
 const WAIT: Duration = Duration::from_millis(2);
 
 impl Tokens for Jobserver {
     fn try_take(&self) -> Option<Token> {
-        // If the jobserver does not answer, one thread continues without a token.
+        // If the jobserver does not respond, one thread continues without a token.
         let token = self.0.try_acquire().ok().flatten();
         if token.is_none() {
             #[expect(

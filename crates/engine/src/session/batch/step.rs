@@ -1,15 +1,15 @@
-//! The step in which a batch comes into force, or does not.
+//! The step that commits a batch, or fails.
 //!
 //! ```text
-//!   reserve memory ──► under the lock of changes: is the basis still so? ──yes──► linking model: is what it expects still so? ──yes──► offers, variables
+//!   reserve memory ──► under the lock of changes: is the basis unchanged? ──yes─► linking model: are its expectations true? ───yes──► offers, variables
 //!                                                        │ no                                             │ no                               │
 //!                                                        └──► prepared again ◄────────────────────────────┘            next world: methods, versions of cells
 //!                                                                                                                                            │
-//!                                                                                             without the lock: what follows, drop what was replaced
+//!                                                                                             without the lock: consequences, drop what was replaced
 //! ```
 //!
-//! One change is made at a time. Nothing fails once the linking model has changed, and no foreign code runs under the lock: what follows from the change in the linking model
-//! and what others could see die comes afterwards. What others remove meanwhile is taken out of the session's tables after the change (`removal.rs`).
+//! Changes are serialized. Nothing fails once the linking model has changed, and no foreign code runs under the lock: the consequences of the change in the linking model
+//! and drops that others could observe come afterwards. What others remove meanwhile leaves the session's tables after the change (`removal.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,18 +35,18 @@ use crate::session::type_names::NewType;
 
 type Later = brolga_linking::Later<Native>;
 
-/// A step that is about to be made.
+/// A step that is about to be taken.
 struct Step<'b, 'a> {
     batch: &'b mut Batch<'a>,
     /// Hidden symbols, each with the one of its cell.
     hidden: Vec<(Symbol, Symbol)>,
     offers: scope::Scope,
     methods: NewRows,
-    /// Cells that get another version, each with memory for it.
+    /// Cells that get another version, each with reserved memory for it.
     superseded: Vec<(Reserved, Again)>,
-    /// Hidden symbols that are there although their cells are not.
+    /// Hidden symbols that exist although their cells do not.
     busy: Vec<Symbol>,
-    /// The number of the change, when it has come into force.
+    /// The number of the change, once it is in force.
     number: Option<u64>,
     /// Reported to listeners afterwards.
     invalidated: Vec<Invalidated>,
@@ -64,8 +64,8 @@ struct Replaced {
 }
 
 impl Batch<'_> {
-    /// Lets all of it come into force in one step. Says under which number; nothing if it is to be prepared again, because what it was
-    /// prepared from is not so any more. `overridden` are the weak functions that were found to be there, now and when it was prepared.
+    /// Commits the batch in one step. Returns the number of the change; `None` if the batch must be prepared again because its basis has
+    /// changed. `overridden` are the weak functions that have existing definitions, now and when the batch was prepared.
     pub(in crate::session) fn define(
         mut self,
         overridden: &mut BTreeSet<Symbol>,
@@ -104,7 +104,7 @@ impl Batch<'_> {
         Ok(number)
     }
 
-    /// Whether the definition did not request it.
+    /// Whether the caller's definition does not name it.
     fn is_unnamed(&self, name: &Name) -> bool {
         let names = self.dylib.session.linking().names();
         name.symbol.ends_with(HOT) || self.beside.iter().any(|(symbol, _)| names.text(*symbol) == name.symbol)
@@ -112,7 +112,7 @@ impl Batch<'_> {
 }
 
 impl Step<'_, '_> {
-    /// Puts the batch into force, if it is still valid. The second result is to be dropped without a lock.
+    /// Commits the batch if it is still valid. The second result must be dropped without a lock.
     fn make(&mut self, overridden: &mut BTreeSet<Symbol>) -> (Result<bool, linking::Error>, Option<Later>) {
         let inner = &self.batch.dylib.session.inner;
         let _one_at_a_time = lock(&inner.changes);
@@ -143,7 +143,7 @@ impl Step<'_, '_> {
         self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect()
     }
 
-    /// Whether the session's tables are what they were when the batch was prepared.
+    /// Whether the session's tables are as they were when the batch was prepared.
     fn is_prepared(&mut self, overridden: &mut BTreeSet<Symbol>) -> bool {
         let there: BTreeSet<Symbol> =
             self.batch.weak.iter().copied().filter(|symbol| self.is_there(*symbol)).collect();
@@ -159,14 +159,14 @@ impl Step<'_, '_> {
             && inner.edges.are_prepared(&self.batch.basis)
     }
 
-    /// The part of the linking model, and what it was prepared from.
+    /// The part for the linking model, with the facts it was prepared from.
     fn change(&mut self, overridden: &BTreeSet<Symbol>) -> linking::Change<Native> {
         let batch = &mut *self.batch;
         let led = std::mem::take(&mut batch.led).into_iter();
         let mut expected: Vec<Fact<Native>> = led.map(|(symbol, to)| Fact::Ready(symbol, to)).collect();
         let weak = batch.weak.iter().map(|symbol| Fact::Defined(*symbol, overridden.contains(symbol)));
         expected.extend(weak);
-        // A weak definition would yield to the body of a function that is gone.
+        // A weak definition would yield to the body of a function that no longer exists.
         expected.extend(self.hidden.iter().map(|(body, cell)| Fact::Beside(*body, *cell)));
         linking::Change {
             units: std::mem::take(&mut batch.units),
@@ -219,7 +219,7 @@ impl Step<'_, '_> {
         });
     }
 
-    /// Waits for compilations that prevent the step, if the caller has not named what they compile. The others are the error.
+    /// Waits for compilations that prevent the step, if the caller has not named the functions they compile. The others are an error.
     fn outlast(&mut self, made: Result<bool, linking::Error>) -> Result<(), SessionError> {
         let (dylib, linking) = (self.batch.dylib, self.batch.dylib.session.linking());
         let is_hidden =
@@ -236,7 +236,7 @@ impl Step<'_, '_> {
             Err(linking::Error::Duplicate { symbols }) if symbols.iter().all(is_hidden) => {
                 dylib.outlast(&symbols)?;
             }
-            // A function to be replaced is being compiled, or was left half compiled when something else failed.
+            // A function to be replaced is being compiled, or was left partly compiled when something else failed.
             Err(linking::Error::Busy { symbols }) if self.batch.replace => {
                 if dylib.outlast(&symbols).is_err() {
                     return Err(linking::Error::Busy { symbols: functions(symbols) }.into());
@@ -253,7 +253,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// The functions that these symbols are, or belong to.
+/// The functions that these symbols name or belong to.
 fn functions(mut symbols: Vec<Name>) -> Vec<Name> {
     for name in &mut symbols {
         let function = [BODY, HOT].into_iter().find_map(|kind| name.symbol.strip_suffix(kind));

@@ -1,4 +1,4 @@
-//! Why a function is recompiled: the chain of functions from the one that it depends on to the one that was defined.
+//! Why a function is recompiled: the chain of functions from its direct dependency to the function that was defined.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use brolga_linking::Name;
 pub struct Invalidated {
     /// The function.
     pub function: Name,
-    /// The chain of dependencies, from the function that it depends on to the one that was defined.
+    /// The chain of dependencies, from its direct dependency to the function that was defined.
     pub because: Vec<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Step {
     pub(super) from: Option<usize>,
 }
 
-/// The chain that reaches a function. All functions that one change reaches share the steps.
+/// The chain that reaches a function. All functions reached by one change share the steps.
 #[derive(Clone)]
 pub(crate) struct Because {
     pub(super) steps: Arc<[Step]>,

@@ -1,13 +1,13 @@
-//! What the code of a function may be made of: the bodies that may come into it, and the dynamic calls that may be decided in it.
+//! The dependences of a function's code: the bodies that may be inlined into it, and the dynamic calls that may be devirtualized in it.
 //!
 //! ```text
-//!   top ── invoke ──► middle (imported, with its body) ── dynamic ──► base      top depends on middle, and on all that may be base
-//!   top ── invoke ──► own                                                       own has a note of its own, which leads to top
+//!   top ── invoke ──► middle (imported, with its body) ── dynamic ──► base      top depends on middle, and on all methods that may be base
+//!   top ── invoke ──► own                                                       own has its own note, which leads to top
 //! ```
 //!
-//! Bodies of other programs are looked through, because what is inlined from them is decided in the module that has them: the notes of their own programs say nothing of it.
+//! Bodies of other programs are traversed, because inlining from them is decided in the module that imports them: the notes of their own programs do not record it.
 //!
-//! Cost: one walk over the statements of each function; a walk over the imported bodies for each function that may come to them.
+//! Cost: one walk over the statements of each function; a walk over the imported bodies for each function that may reach them.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ use crate::session::reach::{Reach, decides_later, may_reach, reach};
 /// The dependences of a module's functions.
 pub(crate) struct Dependences<'m> {
     pub(super) module: &'m Module,
-    /// How many functions at its front are noted on their own.
+    /// The number of functions, from the first, that have their own notes.
     own: usize,
     seen: FxHashMap<FuncId, Direct>,
 }
 
-/// What one body leads to.
+/// The direct dependences of one body.
 struct Direct {
     /// Functions with bodies that it calls statically.
     callees: BTreeSet<FuncId>,
@@ -35,24 +35,24 @@ struct Direct {
     looks: bool,
 }
 
-/// What a function depends on.
+/// The dependences of a function.
 #[derive(Default)]
 pub(super) struct Dependence {
     /// Functions with bodies that are called statically.
     pub(super) callees: BTreeSet<FuncId>,
-    /// What dynamic calls may reach.
+    /// The methods that dynamic calls may reach.
     pub(super) reach: Reach,
-    /// Whether there are calls that are decided at run time.
+    /// Whether there are calls that are dispatched at run time.
     pub(super) looks: bool,
 }
 
 impl<'m> Dependences<'m> {
-    /// For a module of which the first `own` functions are noted on their own.
+    /// For a module whose first `own` functions have their own notes.
     pub(crate) fn new(module: &'m Module, own: usize) -> Dependences<'m> {
         Dependences { module, own, seen: FxHashMap::default() }
     }
 
-    /// What a function depends on, with what comes into it from other programs.
+    /// The dependences of a function, including what it may inline from other programs.
     pub(super) fn dependence(&mut self, id: FuncId) -> Dependence {
         let mut all = Dependence::default();
         let (mut pending, mut done) = (vec![id], BTreeSet::from([id]));

@@ -1,5 +1,5 @@
-//! The functions that call one function dynamically, by what is known of the first argument. So a new method finds the callers that it may concern
-//! without looking at the others.
+//! The functions that call one function dynamically, by the type of the first argument. So a new method finds the callers that it may concern
+//! without visiting the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ impl Lookers {
         self.by_first.is_empty() && self.others.is_empty()
     }
 
-    /// Those whose calls may go to a method, by its first parameter.
+    /// The functions whose calls may reach a method, by its first parameter.
     pub(super) fn of(&self, first: Option<Type>) -> impl Iterator<Item = Label> + '_ {
         let only = first.map(|first| self.by_first.get(&first));
         let all = only.is_none().then(|| self.by_first.values()).into_iter().flatten();

@@ -1,33 +1,33 @@
-//! Eviction of code when memory for code is short; a later call compiles it again.
+//! Eviction of code when code memory is short; a later call compiles it again.
 //!
 //! ```text
-//!   linking ── no room ──► CodeEvictor::evict ── longest not called first ──► f(Int64)#body, #hot: promises again     (linking model)
-//!                                                                         slot of f(Int64): leads to its stub     (jit/src/cell/evict.rs)
+//!   linking ── no room ──► CodeEvictor::evict ── least recently called first ► f(Int64)#body, #hot: promises again     (linking model)
+//!                                                                         slot of f(Int64): calls its stub        (jit/src/cell/evict.rs)
 //!   next call of f ──► stub ──► #body looked up ──► compiled from the same form of its program as the first time
 //! ```
 //!
 //! Only a session with [`Options::code_limit`](crate::Options::code_limit) has an evictor, and only there the code of a lazy function keeps its
-//! source. The evictor takes code behind cells. It never takes code of eager functions, functions of promised programs and those
-//! that were defined to be together, boxed entries, cells and trampolines. If nothing else is left, a request for room is an error.
+//! source. The evictor takes code called through cells. It never takes code of eager functions, functions of promised programs and functions
+//! defined `together`, boxed entries, cells and trampolines. If nothing else is left, a request for room is an error.
 //!
-//! **Order.** First code that was put at rest at the last shortage and has not been called since; then code that was made, or
-//! called after a rest, longest ago. Each time half of the remaining code is put at rest. So calls of code in use cost nothing, except for one
+//! **Order.** First code that was put to rest at the last shortage and has not been called since; then the code that was compiled, or
+//! called after a rest, longest ago. Each time half of the remaining code is put to rest. So calls of code in use have no overhead, except for one
 //! call by the stub after each shortage.
 //!
-//! **Nothing to evict** is not an error while other threads are evicting or making code
-//! (`crates/instances/src/room.rs`). Linked code counts as being made until the session leads to it, and then until its waiters
-//! have it. A unit that still finds no room fails for its present waiters only, not for later ones; so do the units
+//! **Nothing to evict** is not an error while other threads are evicting or compiling code
+//! (`crates/instances/src/room.rs`). Linked code counts as being compiled until the session's tables have it, and then until its waiters
+//! have it. A unit that still finds no room fails only for its current waiters, not for later ones; so do the units
 //! that wait for it (`CodegenUnit::again`).
 //!
-//! **Freeing.** Code is freed when no thread runs it. A thread that waits for code to be compiled reports which code its frames
-//! lie in, and delays nothing else. One that runs for long without a call by a stub or a safepoint delays the freeing of code that is evicted
-//! meanwhile; all threads in compiled code delay that of code that dynamic calls may find. So sessions with a pool evict code before
-//! the memory is full: they keep a quarter of the limit free, or waiting for such threads: evicted or replaced code that is out of use
+//! **Freeing.** Code is freed when no thread runs it. A thread that waits for a compilation reports the code of its frames,
+//! and delays nothing else. A thread that runs for long without a call by a stub or a safepoint delays the freeing of code that is evicted
+//! meanwhile; all threads in compiled code delay the freeing of code that dynamic calls may reach. So sessions with a pool evict code before
+//! the memory is full: they keep a quarter of the limit free or waiting for such threads. Evicted or replaced code that is out of use
 //! is not counted (`CodeMemoryStats::retired`).
 //!
 //! A function is evicted with all its tiers, except one that other code depends on.
 //!
-//! Cost: each time, a look at all cells.
+//! Cost: each eviction visits all cells.
 
 use brolga_runtime::events::Event;
 use std::sync::{Arc, Weak};
@@ -42,7 +42,7 @@ use crate::session::target::{Compiled, Native, Place, Source};
 use crate::session::unit::CodegenUnit;
 use crate::sync::lock;
 
-/// Lets code of a session be evicted when there are more than `limit` bytes of it.
+/// Enables eviction of a session's code when there are more than `limit` bytes of it.
 pub(crate) fn set_limit(shared: &Arc<Shared>, session: &linking::Session<Native>, limit: usize) {
     let evictor = CodeEvictor { shared: Arc::downgrade(shared), session: session.downgrade() };
     shared.set_evictor(Arc::new(evictor), limit);
@@ -66,11 +66,11 @@ impl Evictor for CodeEvictor {
             return Evicted::Nothing;
         };
         let held = |(label, owner): (Label, Arc<CellOwner>)| (owner.held(), label, owner);
-        // Code that is being compiled for a caller is on its way to its cell, and can be evicted when it is there.
+        // Code that is being compiled for a caller is not in its cell yet, and can be evicted once it is.
         let (awaited, all): (Vec<_>, Vec<_>) =
             shared.cells.all().into_iter().partition(|(_, owner)| owner.is_awaited());
         let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
-        // First those whose slot leads to no code: what was compiled came too late.
+        // First the functions whose slot has no code: their code was compiled too late.
         held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
         let (mut freed, mut evicted) = (0, 0);
         let mut stay = Vec::new();
@@ -108,7 +108,7 @@ impl Evictor for CodeEvictor {
     }
 }
 
-/// The versions of a function, in all tiers, as far as they were ever named.
+/// The symbols of a function's bodies, in all tiers, if they were ever named.
 fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Item = Label> {
     let name = session.names().text(label.symbol);
     [HOT, BODY].into_iter().filter_map(move |kind| {
@@ -118,7 +118,7 @@ fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Ite
 }
 
 impl CodeEvictor {
-    /// Resets a function to its state before the first call, as far as its code is not needed; the bytes that were evicted.
+    /// Resets a function to its state before the first call, except for code that is needed. Returns the evicted bytes.
     fn discard(
         &self,
         shared: &Arc<Shared>,
@@ -142,7 +142,7 @@ impl CodeEvictor {
                 _ => is_kept |= is_behind,
             }
         }
-        // A version that the session does not know any more is there for the cell alone.
+        // A version that the session has released exists only for the cell.
         if let Some(held) = held.filter(|_| !is_kept)
             && owner.discard(held.address)
             && !is_known

@@ -1,14 +1,14 @@
-//! Tier 0: functions that are interpreted while there is no code for them.
+//! Tier 0: functions that are interpreted until they have code.
 //!
-//! The reference interpreter has a memory and a heap of its own. So only functions that need neither can run on it without an observable
-//! difference: functions whose parameters and results are numbers (or tuples and structs of them) and compute with numbers alone, and
-//! their callees of the same kind, as far as their program has the bodies. All others begin in tier 1:
+//! The reference interpreter has its own memory and heap. So only functions that need neither can run on it without an observable
+//! difference: functions whose parameters and results are numbers (or tuples and structs of them) and that compute only with numbers, and
+//! their callees of the same kind, if their program has the bodies. All others start in tier 1:
 //!
 //! | refused | because |
 //! |---|---|
-//! | loads, stores, C functions, global variables, `print` | the interpreter has a memory of its own |
-//! | values that are objects, types among them | it has a heap of its own |
-//! | calls of replaceable functions, of the host, or found at run time | such calls must be observable |
+//! | loads, stores, C functions, global variables, `print` | the interpreter has its own memory |
+//! | values that are objects, types among them | it has its own heap |
+//! | calls of replaceable functions, of host functions, or resolved at run time | such calls must be observable |
 //! | handlers, `muladd` and other operations whose result depends on the machine | compiled code has its own results |
 //!
 //! Code is requested after half of the calls that may be interpreted, or after [`WORK`] statements, which a function with a loop reaches sooner
@@ -16,7 +16,7 @@
 //!
 //! A call that throws, or does not end within [`MAX_STEPS`] statements, is repeated as code: it has had no effect yet.
 //!
-//! Cost: looking at each function once when it is defined; an interpreter for each call.
+//! Cost: one walk over each function when it is defined; an interpreter for each call.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,26 +34,26 @@ use brolga_jit::{Interpret, Interpreter};
 use crate::bridge;
 use crate::session::input::BodySource;
 
-/// How many statements a call may take: some tens of microseconds, about as long as compiling the smallest function.
+/// The maximum number of statements of a call: some tens of microseconds, about as long as compiling the smallest function.
 const MAX_STEPS: u64 = 2_000;
-/// After how many statements of all calls together code is requested: they take longer than making it.
+/// The number of statements of all calls together after which code is requested: they take longer than compiling it.
 const WORK: u64 = 10_000;
-/// How deep calls may nest.
+/// The maximum nesting of calls.
 const MAX_DEPTH: usize = 64;
-/// How much the interpreter may allocate: nothing that is let in does.
+/// The interpreter's heap limit: admitted functions do not allocate.
 const MAX_BYTES: u64 = 1 << 16;
 
 /// A function that can be interpreted.
 #[derive(Clone)]
 pub(crate) struct InterpretedBody {
     signature: Arc<NativeSignature>,
-    /// Where its body is.
+    /// The source of its body.
     pin: BodySource,
     calls: u32,
 }
 
 impl InterpretedBody {
-    /// A function of a module, whose first `own` functions are its own, if it can be interpreted. `alone` says that it does not
+    /// A function of a module, whose first `own` functions are its own, if it can be interpreted. `alone` is set if it does not
     /// see the bodies of the others.
     pub(crate) fn new(
         module: &Module,
@@ -92,7 +92,7 @@ impl Interpret for InterpretedBody {
     }
 }
 
-/// Whether a function, and all that it calls, computes with numbers and does nothing else.
+/// Whether a function and its callees only compute with numbers.
 fn computes_only(module: &Module, root: FuncId, has_body: &dyn Fn(FuncId) -> bool) -> bool {
     let (mut seen, mut pending) = (BTreeSet::from([root]), vec![root]);
     while let Some(id) = pending.pop() {

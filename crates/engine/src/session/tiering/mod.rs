@@ -1,4 +1,4 @@
-//! Tiers of the functions of a session: promotion, interpretation before there is code, profiles of the first tier, and eviction.
+//! Tiers of a session's functions: promotion, interpretation before compilation, profiles of the first tier, and eviction.
 //!
 //! ```text
 //!   0 interpreted ── half of its calls, or long loops ──► 1 baseline ── calls ──► 2 optimised
@@ -8,13 +8,13 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `policy.rs` | after how many calls and iterations; the limits that a definition requests |
+//! | `policy.rs` | the numbers of calls and iterations before promotion; the limits that a definition requests |
 //! | `interpreted.rs` | tier 0: bodies for the interpreter |
-//! | `profile.rs` | what tier 1 has counted, as advice for tier 2 |
-//! | `osr.rs` | continuations of loops that are left while they run |
+//! | `profile.rs` | the counts of tier 1, as advice for tier 2 |
+//! | `osr.rs` | on-stack replacement: continuations of running loops |
 //! | `evict.rs` | eviction of code |
 //!
-//! `crates/jit/src/tiering` and `crates/jit/src/cell` below have the counters, the cells and the actions at a limit; `workers.rs` has the threads.
+//! The counters, cells and actions at a limit are in `crates/jit/src/tiering` and `crates/jit/src/cell`; the threads are in `workers.rs`.
 
 pub(crate) mod evict;
 pub(crate) mod interpreted;

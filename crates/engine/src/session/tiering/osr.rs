@@ -1,19 +1,19 @@
-//! Loops that are left for better code while they run.
+//! On-stack replacement: running loops continue in better code.
 //!
 //! ```text
 //!   f(Int64) in tier 1 ── at a loop's head: a check    ── yes ──► f(Int64)#osr1(…), in tier 2
 //!                                              │ many checks
 //!                                              ▼
-//!                                       LoopBody::materialize: made from the form of f that tier 1 was compiled from
+//!                                       LoopBody::materialize: compiled from the same form of f as tier 1
 //! ```
 //!
 //! The continuation of a loop is an ordinary function (`opt/src/osr.rs`) without a symbol of the session: only the code of the loop refers to
-//! it, and keeps it. Its compilation looks its callees up, in the link order of its dylib, and waits for them. It is optimised together with
-//! the program of tier 1, each function in the form that it had there.
+//! it, and keeps it. Its compilation looks up its callees in the link order of its dylib, and waits for them. It is optimised together with
+//! the program of tier 1, with each function in the form it had there.
 //!
-//! The source holds the session weakly, as those of cells do. After the end of the session, loops stay in their tier.
+//! The source holds the session weakly, like the sources of cells. After the end of the session, loops stay in their tier.
 //!
-//! Cost: for tier 1 the checks; a loop's function costs a copy of its program's functions and one compile, once it is requested.
+//! Cost: the checks in tier 1; a requested continuation costs a copy of its program's functions and one compile.
 
 use std::error::Error as AnyError;
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ use crate::session::shared::Shared;
 use crate::session::target::Native;
 use crate::session::{detached, linking};
 
-/// The entry of a loop's continuation, which the loop's unit is linked with.
+/// The entry of a loop's continuation, to which the loop's unit is linked.
 pub(crate) fn loop_entry(
     found: &FoundLoop,
     shared: &Arc<Shared>,
@@ -64,12 +64,11 @@ struct LoopBody {
     input: Arc<CompilationInput>,
     func: FuncId,
     exit: Continuation,
-    /// Its type.
     ty: Arc<FunctionType>,
 }
 
 impl LoopBody {
-    /// How the loop is left. That of code from a cache is found again in the function that it was made from.
+    /// The exit of the loop. For code from a cache, it is found again in the function that the code was compiled from.
     fn exit(&self, shared: &Shared) -> Result<Arc<Exit>, Failed> {
         let mark = match &self.exit {
             Continuation::Found(exit) => return Ok(exit.clone()),
@@ -85,7 +84,7 @@ impl LoopBody {
         Ok(Arc::new(found))
     }
 
-    /// The hash of the inputs of its code; none without a cache.
+    /// The hash of the inputs of its code; `None` without a cache.
     fn facts(&self, shared: &Shared) -> Option<Fingerprint> {
         let cache = shared.recipe.cache.as_ref()?;
         let unit = self.input.facts_of(cache, &[self.func])?;

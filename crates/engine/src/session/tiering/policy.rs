@@ -1,6 +1,6 @@
-//! When functions are promoted: the requests of a definition, and the limits that follow.
+//! When functions are promoted: the requests of a definition, and the resulting limits.
 
-/// The default number of loop iterations that count as much as one call.
+/// The default number of loop iterations that count as one call.
 const ITERATIONS: u32 = 10;
 
 /// The policy of tiers of a definition.
@@ -8,9 +8,9 @@ const ITERATIONS: u32 = 10;
 pub(crate) struct Policy {
     /// Calls after which a function is optimised, if it is compiled in two tiers.
     pub(crate) calls: Option<i32>,
-    /// Iterations after which a loop is left for better code; ten times the calls by default.
+    /// Iterations after which a loop continues in better code; ten times the calls by default.
     pub(crate) iterations: Option<u32>,
-    /// Whether the first tier counts what its branches and dynamic calls do.
+    /// Whether the first tier counts the outcomes of its branches and dynamic calls.
     pub(crate) is_profiled: bool,
     /// Calls that are interpreted while there is no code.
     pub(crate) interpreted: u32,
@@ -23,7 +23,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The limits of functions in two tiers; none for those in one.
+    /// The limits of functions in two tiers; `None` for functions in one.
     pub(crate) fn limits(&self) -> Option<Limits> {
         let calls = self.calls?;
         let iterations = self.iterations.unwrap_or_else(|| calls.unsigned_abs().saturating_mul(ITERATIONS));
@@ -31,7 +31,7 @@ impl Policy {
     }
 }
 
-/// After how much the second tier of a function is wanted.
+/// The limits after which the second tier of a function is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
     /// Calls of the function.

@@ -2,26 +2,26 @@
 //!
 //! ```text
 //!   as read ── number ──► sites ──┬─► first tier: passes, code that counts in the cells ──────► cells
-//!                                 └─► second tier: advise (reads the cells) ──► passes ──► code          (also what loops continue in)
+//!                                 └─► second tier: advise (reads the cells) ──► passes ──► code          (also continuations of loops)
 //! ```
 //!
-//! A *site* is the place of a branch or dynamic call in the functions as they were read: the number of its first cell. Both tiers begin
+//! A *site* identifies a branch or dynamic call in the functions as they were read: it is the number of its first cell. Both tiers start
 //! with the same functions, so a number means the same in both. Passes preserve sites, so an inlined or copied branch
-//! counts for the function that it was written in. Sites from another source are of other cells, and are removed.
+//! counts for the function that it was written in. Sites from another source belong to other cells, and are removed.
 //!
 //! | counted | becomes | used by |
 //! |---|---|---|
-//! | the outcomes of a branch | branch weights | order of blocks, inlining, choices instead of branches, loops |
-//! | types at a dynamic call | types that were seen | `union-split`: a test, and the method that it leads to |
+//! | the outcomes of a branch | branch weights | block order, inlining, selects instead of branches, loops |
+//! | types at a dynamic call | observed types | `union-split`: a test, and a call of the method it selects |
 //!
 //! Correctness never depends on a profile: counts may be lost, few, or outdated. A call of an observed method
-//! is guarded by a test, with the original call in the other branch. That the test selects the right method follows from the method table, as for
-//! every call that is decided early: a new method of its function recompiles the caller (`invalidation.rs`).
+//! is guarded by a test, with the original call in the other branch. The method table implies that the test selects the right method, as for
+//! every devirtualized call: a new method of its function recompiles the caller (`invalidation.rs`).
 //!
-//! The profile lives as long as the code that counts in it. A function that is redefined has a new one.
+//! The profile lives as long as the code that counts in it. A redefined function has a new one.
 //!
-//! Cost: the cells (`crates/jit/src/tiering/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: what the
-//! interpreter of tier 0 sees; iteration counts of loops.
+//! Cost: the cells (`crates/jit/src/tiering/profile.rs`) of all functions of a program in two tiers; a walk over them for each tier. Not done: observations of
+//! tier 0's interpreter; iteration counts of loops.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use brolga_ir::{Context, Func, Inst, Level, Module, Op, Type};
 use brolga_jit::Cells;
 use brolga_runtime::Runtime;
 
-/// Of fewer times nothing follows.
+/// The minimum count for a conclusion.
 const FEWEST: u64 = 16;
 
 /// See the file's header.
@@ -40,7 +40,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Gives every branch and dynamic call of a module's high functions a site. `None` if there is none.
+    /// Assigns a site to every branch and dynamic call of a module's high functions. `None` if there are no sites.
     pub(crate) fn number(runtime: &Arc<Runtime>, module: &mut Module) -> Option<Arc<Profile>> {
         let mut next = 0;
         let ids: Vec<_> = module.funcs().map(|(id, _)| id).collect();
@@ -66,12 +66,12 @@ impl Profile {
         (next > 0).then(|| Arc::new(Profile { cells: Cells::new(next), runtime: runtime.clone() }))
     }
 
-    /// Where code counts.
+    /// The cells in which code counts.
     pub(crate) fn cells(&self) -> &Cells {
         &self.cells
     }
 
-    /// Tells a function, whose instructions have sites, what was seen at them.
+    /// Annotates a function, whose instructions have sites, with the observations at them.
     pub(crate) fn advise(&self, cx: &Arc<Context>, func: &mut Func) {
         for inst in insts(func) {
             let Some(hint) = func.hint(inst).cloned() else { continue };
@@ -95,7 +95,7 @@ impl Profile {
         }
     }
 
-    /// The types with which a call is made at least once in four times, the most frequent first.
+    /// The argument types of at least a quarter of a call's executions, most frequent first.
     fn seen(&self, cx: &Arc<Context>, cell: u32, operands: usize) -> Vec<Seen> {
         let (total, lines) = self.cells.call(cell as usize, operands);
         let frequent = lines.into_iter().filter(|&(_, count)| total >= FEWEST && count * 4 >= total);
@@ -110,7 +110,7 @@ impl Profile {
     }
 }
 
-/// Whether the tag says all about an object that a method may ask. Types are objects of one type, and methods tell them apart.
+/// Whether the tag of an object determines everything that dispatch can test. Types are objects of one type, but methods distinguish them.
 fn is_told_by_tag(cx: &Context, ty: Type) -> bool {
     cx.types.is_concrete(ty)
         && ty != Type::DATATYPE
