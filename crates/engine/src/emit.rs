@@ -63,7 +63,7 @@ pub fn generate<'f>(
     generate_telling(module, funcs, level, &mut |_| {})
 }
 
-/// As [`Code::generate`], for any processor of an architecture.
+/// As [`generate`], for any processor of an architecture.
 pub fn generate_for<'f>(
     module: &Module,
     funcs: impl IntoIterator<Item = &'f Func>,
@@ -85,7 +85,7 @@ pub enum Generating {
     Compiled,
 }
 
-/// As [`Code::generate_for`]; calls `tell` at each step, for measurements.
+/// As [`generate`]; calls `tell` at each step, for measurements.
 pub fn generate_telling<'f>(
     module: &Module,
     funcs: impl IntoIterator<Item = &'f Func>,
