@@ -1,7 +1,7 @@
 //! Dynamic calls, turned into calls of methods: functions with such calls are recompiled when methods are added.
 
 use brolga::session::{Dependants, Dylib};
-use brolga::{TypedFunc, Workers};
+use brolga::{OptLevel, Options, Session, TypedFunc, Workers};
 
 use super::session;
 
@@ -113,5 +113,47 @@ fn methods_that_were_there_before_anybody_looked_are_found() {
             library.clear(Dependants::Deny).unwrap();
             assert_eq!((session.stats().placed, session.stats().symbols), (0, 0));
         }
+    }
+}
+
+/// Of the methods that a dynamic call may reach one cannot be compiled, and another body of the program calls it: that is no matter of the caller's.
+#[test]
+fn a_method_that_cannot_be_compiled_fails_only_the_calls_that_reach_it() {
+    let first = "\
+function f(x::Int64)::Int64
+1 ─      return 12
+end
+function Base.sign(x::Int64)::Int64
+1 ─ %1 = invoke Main.f(7::Int64)::Int64 noinline
+└──      return %1
+end
+";
+    let second = "\
+function f(x::Any)::Int64
+1 ─ %1 = Core.compilerbarrier(:type, 7)::Any
+│   %2 = dynamic (x)(%1)::Any
+│   %3 = Core.typeassert(%2, Int64)::Int64
+└──      return %3
+end
+function g(x::Int64)::Int64
+1 ─ %1 = invoke Base.sign(7::Int64)::Int64 noinline
+└──      return %1
+end
+function start()::Int64
+1 ─ %1 = Core.compilerbarrier(:type, 5)::Any
+│   %2 = invoke Main.f(%1::Any)::Int64 noinline
+└──      return %2
+end
+";
+    for level in OptLevel::ALL {
+        let session = Session::new(Options::new().opt_level(level), Workers::Caller).unwrap();
+        let dylib = session.create_dylib("main").unwrap();
+        dylib.define(dylib.read("first.jlir", first.as_bytes()).unwrap()).unwrap();
+        dylib.remove(&["f(Int64)"]).unwrap();
+        dylib.define(dylib.read("second.jlir", second.as_bytes()).unwrap()).unwrap();
+        let start = dylib.func::<(), i64>("start").unwrap_or_else(|error| panic!("{level:?}: {error}"));
+        let thrown = start.call(()).unwrap_err().to_string();
+        assert!(thrown.contains("MethodError"), "{level:?}: {thrown}");
+        assert!(dylib.func::<(i64,), i64>("g").is_err(), "{level:?}: its callee cannot be compiled");
     }
 }

@@ -161,8 +161,6 @@ pub(crate) struct CompilationInput {
     keys: OnceLock<Keys>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
-    /// The symbols of all functions that it calls statically.
-    called: OnceLock<BTreeSet<String>>,
 }
 
 impl CompilationInput {
@@ -198,7 +196,6 @@ impl CompilationInput {
             types: BTreeMap::new(),
             keys: OnceLock::new(),
             known: OnceLock::new(),
-            called: OnceLock::new(),
         }
     }
 
@@ -216,10 +213,14 @@ impl CompilationInput {
         self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
     }
 
-    /// Whether one of its functions calls this one statically.
-    pub(super) fn calls_statically(&self, symbol: &str) -> bool {
+    /// The symbols of the functions that some of its functions reach through static calls.
+    pub(super) fn reached_statically(&self, from: &[FuncId]) -> BTreeSet<String> {
         let module = self.pipeline.module();
-        self.called.get_or_init(|| called(module, module.funcs().map(|(_, func)| func))).contains(symbol)
+        let (mut reached, mut open): (BTreeSet<FuncId>, Vec<FuncId>) = (BTreeSet::new(), from.to_vec());
+        while let Some(func) = open.pop().and_then(|id| module.first_form(id)) {
+            open.extend(callees(module, func).into_iter().filter(|&callee| reached.insert(callee)));
+        }
+        reached.into_iter().map(|id| module[id].symbol(&module.cx)).collect()
     }
 
     /// The native type of a function that it was verified with, if it has one.

@@ -10,15 +10,13 @@
 //!
 //! | the code calls | if it is missing | the unit is ready |
 //! |---|---|---|
-//! | direct: a callee of one of its functions | the unit fails | when the callee is |
-//! | inside: a callee of another body | the call throws `CompileError` | when the callee is |
-//! | decided: the target of a devirtualized dynamic call | the call throws `CompileError` | independently of it; the caller is recompiled when the method changes or is removed (`invalidation.rs`) |
+//! | direct: a static callee of one of its functions | the unit fails | when the callee is |
+//! | inside: a callee that its functions reach through static calls | the call throws `CompileError` | when the callee is |
+//! | decided: any other callee, the target of a devirtualized dynamic call or a callee of such a target | the call throws `CompileError` | independently of it; the caller is recompiled when the method changes or is removed (`invalidation.rs`) |
 //!
-//! A method that is called statically by another body of the program counts as *inside*.
-//!
-//! Cost: a walk over the callees of the unit's functions; if its code has other callees, one over the callees of its whole program, once.
+//! Cost: a walk over the static callees of the unit's functions; if its code has other callees, one over all functions that they reach.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brolga_codegen::compiled::Symbol as Import;
 use brolga_ir::FuncId;
@@ -49,11 +47,13 @@ impl Needs {
             Import::IndirectCell(name) if !direct.contains(name) => Some(name.clone()),
             _ => None,
         };
+        let others: Vec<String> = compiled.imports().into_iter().filter_map(indirect).collect();
+        let inside = if others.is_empty() { BTreeSet::new() } else { input.reached_statically(ids) };
         let need = |name: String| {
-            let need = if input.calls_statically(&name) { Need::Inside } else { Need::Decided };
+            let need = if inside.contains(&name) { Need::Inside } else { Need::Decided };
             (name, need)
         };
-        Needs(compiled.imports().into_iter().filter_map(indirect).map(need).collect())
+        Needs(others.into_iter().map(need).collect())
     }
 
     /// The need for the function with this symbol.
