@@ -17,23 +17,7 @@ use brolga::{
 };
 use brolga_fuzz::rng::Rng;
 
-const SOURCE: &str = concat!(
-    include_str!("support/outlives.jlir"),
-    r#"# check: chain(100) == 5050
-function chain(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
-│   %3 = φ (#1 => n, #3 => %8)::Int64
-│   %4 = Base.slt_int(0, %3)::Bool
-└──      goto #4 if not %4
-3 ─ %6 = Base.add_int(%2, %3)::Int64
-│   %7 = %new(Square, %6)::Square
-│   %8 = Base.sub_int(%3, 1)::Int64
-└──      goto #2
-4 ─      return %2
-end
-"#
-);
+const SOURCE: &str = concat!(include_str!("support/outlives.jlir"), include_str!("support/chain.jlir"));
 
 /// Bytes under names; what is read may be damaged, and requests may fail.
 #[derive(Default)]

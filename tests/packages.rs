@@ -10,46 +10,10 @@ use brolga::{OptLevel, Options, Roots};
 const SOURCE: &str = include_str!("support/outlives.jlir");
 
 /// The dependencies of the application.
-const LIBRARY: &str = "
-function scale(n::Int64)::Int64
-1 ─ %1 = Base.mul_int(n, 3)::Int64
-└──      return %1
-end
-function shift(n::Int64)::Int64
-1 ─ %1 = Base.add_int(n, 100)::Int64
-└──      return %1
-end
-function weigh(x::Any)::Any
-1 ─      return 1
-end
-";
+const LIBRARY: &str = include_str!("support/library.jlir");
 
 /// Functions that see different parts of the library.
-const APPLICATION: &str = "
-function scaled(n::Int64)::Int64
-1 ─ %1 = invoke Main.scale(n::Int64)::Int64
-│   %2 = Base.add_int(%1, 1)::Int64
-└──      return %2
-end
-function shifted(n::Int64)::Int64
-1 ─ %1 = invoke Main.shift(n::Int64)::Int64
-│   %2 = Base.add_int(%1, 2)::Int64
-└──      return %2
-end
-function twice(n::Int64)::Int64
-1 ─ %1 = invoke Main.scaled(n::Int64)::Int64
-│   %2 = Base.add_int(%1, %1)::Int64
-└──      return %2
-end
-function alone(n::Int64)::Int64
-1 ─ %1 = Base.mul_int(n, n)::Int64
-└──      return %1
-end
-function weighed(n::Int64)::Any
-1 ─ %1 = dynamic Main.weigh(n)::Any
-└──      return %1
-end
-";
+const APPLICATION: &str = include_str!("support/application.jlir");
 
 fn options() -> Options {
     crate::doors::open(Options::new())

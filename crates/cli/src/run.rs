@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// End the run when it has used up so much fuel, and say how much it took: units that depend on the program and its input alone
     #[arg(long, value_name = "UNITS", conflicts_with = "image")]
     fuel: Option<u64>,
-    /// End the call after so many seconds, with the time to compile what it reaches
+    /// End the call after this time, which includes compiling what it reaches
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "interp")]
     timeout: Option<Duration>,
     #[command(flatten)]

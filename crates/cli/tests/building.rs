@@ -1,33 +1,8 @@
-//! What the command compiles in one run, and another run finds: statements, packages, images, a cache.
+//! Results of one run of the command that another run uses: statements, packages, images, a cache.
 
-const LIBRARY: &str = "
-function scale(n::Int64)::Int64
-1 ─ %1 = Base.mul_int(n, 3)::Int64
-└──      return %1
-end
-function shift(n::Int64)::Int64
-1 ─ %1 = Base.add_int(n, 100)::Int64
-└──      return %1
-end
-";
+const LIBRARY: &str = include_str!("../../../tests/support/library.jlir");
 
-const APPLICATION: &str = "
-function scaled(n::Int64)::Int64
-1 ─ %1 = invoke Main.scale(n::Int64)::Int64
-│   %2 = Base.add_int(%1, 1)::Int64
-└──      return %2
-end
-function shifted(n::Int64)::Int64
-1 ─ %1 = invoke Main.shift(n::Int64)::Int64
-│   %2 = Base.add_int(%1, 2)::Int64
-└──      return %2
-end
-function twice(n::Int64)::Int64
-1 ─ %1 = invoke Main.scaled(n::Int64)::Int64
-│   %2 = Base.add_int(%1, %1)::Int64
-└──      return %2
-end
-";
+const APPLICATION: &str = include_str!("../../../tests/support/application.jlir");
 
 /// Runs the command: what it prints, and what it says on the standard error. It ends well.
 fn brolga(args: &[&str]) -> (String, String) {

@@ -2,19 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-const SOURCE: &str = "
-function chain(n::Int64)::Int64
-1 ─      goto #2
-2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
-│   %3 = φ (#1 => n, #3 => %8)::Int64
-│   %4 = Base.slt_int(0, %3)::Bool
-└──      goto #4 if not %4
-3 ─ %6 = Base.add_int(%2, %3)::Int64
-│   %8 = Base.sub_int(%3, 1)::Int64
-└──      goto #2
-4 ─      return %2
-end
-";
+const SOURCE: &str = concat!(
+    include_str!("../../../tests/support/outlives.jlir"),
+    include_str!("../../../tests/support/chain.jlir")
+);
 
 #[test]
 fn a_directory_takes_what_several_processes_write_at_once() {

@@ -4,6 +4,10 @@
 use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 
+mod support;
+
+use support::root;
+
 /// Runs the command on a program, with this standard output: its status, and what it says.
 fn run(args: &[&str], program: &str, stdout: Stdio) -> (Option<i32>, String) {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -149,9 +153,4 @@ fn code_takes_less_where_addresses_are_limited() {
 fn a_refusal_of_the_system_has_its_own_status() {
     // Without a file descriptor the system does not tell where the stack ends.
     assert_eq!(limited("-n 4").0, Some(4));
-}
-
-/// The folder of the repository.
-fn root() -> &'static std::path::Path {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate is two folders below")
 }

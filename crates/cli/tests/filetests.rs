@@ -18,6 +18,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+mod support;
+
+use support::root;
+
 /// One parsed test file.
 struct Case {
     args: Vec<String>,
@@ -256,9 +260,4 @@ fn durations_are_replaced() {
     assert_eq!(without_durations("dce     12.5 µs  3 removed"), "dce <time>  3 removed");
     assert_eq!(without_durations("dce  1 ns   7 %   3"), "dce <time> <share>   3");
     assert_eq!(without_durations("2 symbols, 7 sets, 1 s"), "2 symbols, 7 sets, <time>");
-}
-
-/// The folder of the repository.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate is two folders below")
 }

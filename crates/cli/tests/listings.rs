@@ -1,12 +1,11 @@
-//! What the final code of programs that a real Julia printed has, and what it must not have.
+//! Instructions and calls that the final code of printed Julia programs must have, and must not have.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-/// The folder of the repository.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate is two folders below")
-}
+mod support;
+
+use support::root;
 
 #[test]
 fn loops_run_in_lanes() {

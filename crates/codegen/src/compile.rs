@@ -160,8 +160,14 @@ pub struct Compiler {
     /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
     /// compiled last. Empty if that function has no value labels.
     slots: BTreeMap<u32, i64>,
-    /// Code that follows the next function: the external name `u2:N`, by N.
-    loops: Vec<Vec<u8>>,
+}
+
+/// The meanings of a function's external names.
+pub(crate) struct Externals {
+    /// `u0:N`, by N.
+    pub(crate) symbols: Vec<Symbol>,
+    /// Code that follows the function's own: `u2:N`, by N.
+    pub(crate) loops: Vec<Vec<u8>>,
 }
 
 impl Default for Compiler {
@@ -174,25 +180,13 @@ impl Compiler {
     /// A compiler with the given limits.
     pub fn new(limits: Limits) -> Self {
         let (context, single_pass) = (Context::new(), SinglePass::default());
-        Compiler {
-            context,
-            single_pass,
-            limits,
-            labels: BTreeMap::new(),
-            slots: BTreeMap::new(),
-            loops: Vec::new(),
-        }
+        Compiler { context, single_pass, limits, labels: BTreeMap::new(), slots: BTreeMap::new() }
     }
 
     /// Offsets of stack slots from the canonical frame address, by slot number, for the function that Cranelift
     /// compiled last. Empty if that function has no value labels.
     pub(crate) fn slots(&self) -> &BTreeMap<u32, i64> {
         &self.slots
-    }
-
-    /// Appends code after the next function to be compiled, in which `u2:N` refers to `loops[N]`.
-    pub(crate) fn put_behind(&mut self, loops: Vec<Vec<u8>>) {
-        self.loops = loops;
     }
 
     /// The places of the value labels of the function that was compiled last, by label.
@@ -210,15 +204,16 @@ impl Compiler {
         isa: &TargetIsa,
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
-        self.compile_in_steps(name, func, symbols, isa, options, &mut |_| ControlFlow::Continue(()))
+        let externals = Externals { symbols, loops: Vec::new() };
+        self.compile_in_steps(name, func, externals, isa, options, &mut |_| ControlFlow::Continue(()))
     }
 
     /// As [`Compiler::compile`]; `reached` may stop the compilation after the mid-end.
-    pub fn compile_in_steps(
+    pub(crate) fn compile_in_steps(
         &mut self,
         name: &str,
         func: &mut Function,
-        mut symbols: Vec<Symbol>,
+        mut externals: Externals,
         isa: &TargetIsa,
         options: CompileOptions,
         reached: &mut Steps<'_>,
@@ -233,7 +228,7 @@ impl Compiler {
         if in_one_pass
             && !options.listing
             && func.dfg.values_labels.is_none()
-            && let Some(compiled) = self.compile_in_one_pass(name, func, &mut symbols, isa)?
+            && let Some(compiled) = self.compile_in_one_pass(name, func, &mut externals.symbols, isa)?
         {
             return Ok(compiled);
         }
@@ -252,7 +247,7 @@ impl Compiler {
         self.context.set_disasm(options.listing);
         let result = self.generate(name, isa, target, runs_mid_end_apart, reached).and_then(|()| {
             let made_by = if oversized { MadeBy::CraneliftOversized } else { MadeBy::Cranelift };
-            self.extract(name, symbols, made_by, &**isa.for_tier(options.tier))
+            self.extract(name, externals, made_by, &**isa.for_tier(options.tier))
         });
         std::mem::swap(&mut self.context.func, func);
         result
@@ -357,7 +352,7 @@ impl Compiler {
     fn extract(
         &mut self,
         name: &str,
-        mut symbols: Vec<Symbol>,
+        externals: Externals,
         made_by: MadeBy,
         target: &dyn CraneliftIsa,
     ) -> Result<CompiledFunction, CompileError> {
@@ -380,7 +375,8 @@ impl Compiler {
         }
         let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };
         let returns = return_offsets(buffer);
-        let (code, loops) = with_loops(buffer.data(), &self.loops);
+        let Externals { mut symbols, loops } = externals;
+        let (code, loops) = with_loops(buffer.data(), &loops);
         let mut relocs = Vec::with_capacity(buffer.relocs().len());
         for reloc in buffer.relocs() {
             relocs.push(self.relocation(reloc, &mut symbols, &returns, &loops).map_err(unlinkable)?);

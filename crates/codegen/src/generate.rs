@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use brolga_ir::{Context, Func};
 use cranelift_codegen::ir::Function;
 
-use crate::compile::{CompileError, CompileOptions, Compiler, Limits, Step, Steps};
+use crate::compile::{CompileError, CompileOptions, Compiler, Externals, Limits, Step, Steps};
 use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES, Symbol};
 use crate::guard::guard_function;
 use crate::isa::{TargetIsa, Tier};
@@ -105,9 +105,9 @@ impl Generator {
         let clif = options.listing.then(|| self.clif.display().to_string());
         let signature = self.clif.signature.clone();
         let compiler = &mut self.compiler;
-        compiler.put_behind(translated.loops);
+        let externals = Externals { symbols: translated.symbols, loops: translated.wide_loops };
         let mut function =
-            compiler.compile_in_steps(name, &mut self.clif, translated.symbols, isa, options, reached)?;
+            compiler.compile_in_steps(name, &mut self.clif, externals, isa, options, reached)?;
         function.variables = match is_optimised {
             true => variables(cx, func, self.compiler.take_labels()),
             false => kept(cx, func, &translated.homes, self.compiler.slots(), function.code.len()),
@@ -117,7 +117,6 @@ impl Generator {
         if function.frame_bytes > MAX_FRAME_BYTES {
             function.name = format!("{name}#body");
             let frame = function.frame_bytes;
-            self.compiler.put_behind(Vec::new());
             let (mut guard, symbols) = guard_function(&function.name, signature, frame, isa);
             let guard = self.compiler.compile(name, &mut guard, symbols, isa, options)?;
             body = Some(std::mem::replace(&mut function, guard));

@@ -46,7 +46,7 @@ fn loops(target: CpuTarget, program: &str) -> Option<Vec<Vec<u8>>> {
     let mut clif = Function::new();
     let options = TranslateOptions::default();
     let made = Translator::new().translate(&module.cx, func, &isa, options, CallLinkage::FAR, &mut clif);
-    Some(made.unwrap_or_else(|e| panic!("{program}\n{e}")).loops)
+    Some(made.unwrap_or_else(|e| panic!("{program}\n{e}")).wide_loops)
 }
 
 /// Checks how many loops of a program are wide.

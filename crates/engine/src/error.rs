@@ -103,7 +103,7 @@ pub enum Error {
         /// The fault.
         reason: brolga_gcroots::Error,
     },
-    /// The first values of global variables could not be created in the heap. The machine's fault: there is no memory.
+    /// The heap has no memory for the first values of global variables. The machine's fault.
     #[error("the global variables have no values: {0}")]
     Globals(Box<dyn std::error::Error + Send + Sync>),
     /// A pass failed. A bug of ours, unless the options name a pass that does not exist.

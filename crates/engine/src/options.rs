@@ -225,7 +225,7 @@ impl Options {
     }
 
     /// Trims images to what these functions may reach, together with functions that C calls ([`Library`](crate::image::Library)) and the call of an executable: code, and IR for a program that
-    /// is printed or compiled again. A name is a symbol, or a bare name, which stands for all of its methods. Other calls of the image are errors, like calls of functions that the program does not have.
+    /// is printed or compiled again. A name is a symbol, or a bare name, which selects all of its methods. Other calls of the image are errors, like calls of functions that the program does not have.
     #[must_use]
     pub fn image_trim<S: Into<String>>(mut self, entries: impl IntoIterator<Item = S>) -> Options {
         self.trim = Some(entries.into_iter().map(Into::into).collect());

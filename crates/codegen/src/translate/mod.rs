@@ -143,7 +143,7 @@ pub struct Translated {
     /// The variables that are kept in the frame, by the numbers of their stack slots.
     pub homes: Vec<(Name, u32)>,
     /// Code that follows the function's own: the external name `u2:N`, by N.
-    pub loops: Vec<Vec<u8>>,
+    pub wide_loops: Vec<Vec<u8>>,
 }
 
 /// Translates functions one after the other. Scratch memory is kept between them; one translator per thread.
@@ -229,7 +229,7 @@ impl Translator {
             home_of: FxHashMap::default(),
             in_ladder: EntitySet::new(),
             replaced: EntitySet::new(),
-            loops_behind: Vec::new(),
+            wide_loops: Vec::new(),
             loop_memory: None,
             leaving: None,
         };
@@ -237,13 +237,13 @@ impl Translator {
             func.value_names().iter().for_each(|name| t.named.entry(name.value).or_default().push(name.name));
         }
         let done = t.function(rpo.blocks(), &signature, options);
-        let Translation { mut b, symbols, data, homes, loops_behind, .. } = t;
+        let Translation { mut b, symbols, data, homes, wide_loops, .. } = t;
         match done {
             Ok(()) => {
                 b.seal_all_blocks();
                 b.finalize(isa.frontend_config());
                 let homes = homes.into_iter().map(|(name, slot)| (name, slot.as_u32())).collect();
-                Ok(Translated { symbols, data, homes, loops: loops_behind })
+                Ok(Translated { symbols, data, homes, wide_loops })
             }
             Err(error) => {
                 // Only `finalize` clears the scratch memory, and it requires filled blocks: replace the memory.
@@ -351,7 +351,7 @@ struct Translation<'a> {
     /// The blocks that a table of jumps replaces.
     replaced: EntitySet<Block>,
     /// The code of loops that follow the function.
-    loops_behind: Vec<Vec<u8>>,
+    wide_loops: Vec<Vec<u8>>,
     /// The stack slot for calling them.
     loop_memory: Option<clif::StackSlot>,
     /// The values that are used outside of their blocks, if requested.

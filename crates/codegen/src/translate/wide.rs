@@ -29,8 +29,8 @@ impl Translation<'_> {
             (parts == 2 || !wide.changes_in_place()).then(|| Some((emit(&wide)?, wide)))?
         });
         let Some((code, wide)) = made else { return Ok(false) };
-        let number = self.loops_behind.len() as u32;
-        self.loops_behind.push(code);
+        let number = self.wide_loops.len() as u32;
+        self.wide_loops.push(code);
         self.call_loop(block, &wide, number)?;
         Ok(true)
     }
@@ -47,7 +47,7 @@ impl Translation<'_> {
         let slot = self.loop_memory(wide.bytes());
         let memory = self.b.ins().stack_addr(types::I64, slot, 0);
         self.hand_in(end, wide, memory)?;
-        self.call_behind(number, memory);
+        self.call_loop_code(number, memory);
         self.take_out(wide, memory);
         for inst in func.block_insts(block) {
             let values = func.results(inst).chain(func.args(inst).iter().copied());
@@ -98,7 +98,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    fn call_behind(&mut self, number: u32, memory: clif::Value) {
+    fn call_loop_code(&mut self, number: u32, memory: clif::Value) {
         let mut signature = clif::Signature::new(self.isa.host_call_conv());
         signature.params.push(AbiParam::new(types::I64));
         let signature = self.b.import_signature(signature);

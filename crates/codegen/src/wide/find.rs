@@ -73,7 +73,6 @@ pub(crate) fn find(
         carried: Vec::new(),
         groups: FxHashMap::default(),
         values: Vec::new(),
-        masks: EntitySet::new(),
         place: 0,
     };
     search.classify()?;
@@ -108,6 +107,8 @@ struct Placed {
     made: Made,
     /// The position in the block where it is computed.
     place: usize,
+    /// Whether the bits of each lane are equal.
+    is_mask: bool,
 }
 
 pub(super) struct Search<'a> {
@@ -126,16 +127,9 @@ pub(super) struct Search<'a> {
     carried: Vec<Carried>,
     groups: FxHashMap<Parts<Value>, Wide>,
     values: Vec<Placed>,
-    /// Values all of whose lanes have equal bits.
-    masks: EntitySet<MaskOf>,
     /// The position of the value under examination.
     place: usize,
 }
-
-/// The key of a set of wide values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct MaskOf(u32);
-cranelift_entity::entity_impl!(MaskOf);
 
 impl Search<'_> {
     pub(super) fn features(&self) -> Features {
@@ -147,16 +141,12 @@ impl Search<'_> {
     }
 
     pub(super) fn is_mask(&self, of: Wide) -> bool {
-        self.masks.contains(MaskOf(of as u32))
+        self.values[of].is_mask
     }
 
     pub(super) fn make(&mut self, made: Made, is_mask: bool) -> Wide {
-        let number = self.values.len();
-        if is_mask {
-            self.masks.insert(MaskOf(number as u32));
-        }
-        self.values.push(Placed { made, place: self.place });
-        number
+        self.values.push(Placed { made, place: self.place, is_mask });
+        self.values.len() - 1
     }
 
     fn constant(&mut self, bits: Parts<u128>) -> Wide {

@@ -74,7 +74,7 @@ pub(super) struct Batch<'a> {
     log: Vec<(Name, Because)>,
     /// Recompiled bodies, each with the symbol of its cell.
     beside: Vec<(Symbol, Symbol)>,
-    /// What the symbols of cells resolved to.
+    /// The targets that the symbols of cells resolved to.
     led: Vec<(Symbol, Option<usize>)>,
     /// Whether calls by running frames reach the new bodies as well.
     pub(super) is_replaceable: bool,

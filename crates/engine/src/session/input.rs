@@ -15,7 +15,7 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use brolga_aot::package::{Edge, Seen};
@@ -161,6 +161,23 @@ pub(crate) struct CompilationInput {
     keys: OnceLock<Keys>,
     /// All functions that it was verified with, by symbol.
     known: OnceLock<BTreeMap<String, FuncId>>,
+    calls: OnceLock<StaticCalls>,
+}
+
+/// The static calls of a program.
+struct StaticCalls {
+    callees: BTreeMap<FuncId, Vec<FuncId>>,
+    /// All callees.
+    called: BTreeSet<FuncId>,
+}
+
+impl StaticCalls {
+    fn of(module: &Module) -> StaticCalls {
+        let callees = |(id, func)| (id, callees(module, func).into_iter().collect());
+        let callees: BTreeMap<FuncId, Vec<FuncId>> = module.funcs().map(callees).collect();
+        let called = callees.values().flatten().copied().collect();
+        StaticCalls { callees, called }
+    }
 }
 
 impl CompilationInput {
@@ -196,6 +213,7 @@ impl CompilationInput {
             types: BTreeMap::new(),
             keys: OnceLock::new(),
             known: OnceLock::new(),
+            calls: OnceLock::new(),
         }
     }
 
@@ -213,14 +231,28 @@ impl CompilationInput {
         self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
     }
 
-    /// The symbols of the functions that some of its functions reach through static calls.
-    pub(super) fn reached_statically(&self, from: &[FuncId]) -> BTreeSet<String> {
-        let module = self.pipeline.module();
-        let (mut reached, mut open): (BTreeSet<FuncId>, Vec<FuncId>) = (BTreeSet::new(), from.to_vec());
-        while let Some(func) = open.pop().and_then(|id| module.first_form(id)) {
-            open.extend(callees(module, func).into_iter().filter(|&callee| reached.insert(callee)));
+    /// Of the functions with these symbols, those that the functions `from` reach through static calls.
+    pub(super) fn reached_statically<'s>(
+        &self,
+        from: &[FuncId],
+        symbols: impl IntoIterator<Item = &'s String>,
+    ) -> BTreeSet<&'s str> {
+        let StaticCalls { callees, called } = self.calls.get_or_init(|| StaticCalls::of(self.module()));
+        let id = |symbol: &'s String| Some((*self.known().get(symbol)?, symbol.as_str()));
+        let sought = symbols.into_iter().filter_map(id).filter(|(id, _)| called.contains(id));
+        let mut sought: BTreeMap<FuncId, &str> = sought.collect();
+        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut open: VecDeque<FuncId> = from.iter().copied().collect();
+        // Most are callees of what was inlined, so they are near.
+        while let Some(func) = open.pop_front().filter(|_| !sought.is_empty()) {
+            for &callee in callees.get(&func).into_iter().flatten() {
+                if seen.insert(callee) {
+                    found.extend(sought.remove(&callee));
+                    open.push_back(callee);
+                }
+            }
         }
-        reached.into_iter().map(|id| module[id].symbol(&module.cx)).collect()
+        found
     }
 
     /// The native type of a function that it was verified with, if it has one.

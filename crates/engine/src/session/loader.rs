@@ -142,7 +142,8 @@ impl Session {
         match define(&dylib, Arc::new(loader)) {
             Ok(()) => Ok(dylib),
             Err(error) => {
-                self.close_dylibs(&[&dylib], Dependants::Keep)?;
+                // Only an ending session refuses, which removes the dylib as well.
+                let _ = self.close_dylibs(&[&dylib], Dependants::Keep);
                 Err(error)
             }
         }

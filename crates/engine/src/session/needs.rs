@@ -14,9 +14,9 @@
 //! | inside: a callee that its functions reach through static calls | the call throws `CompileError` | when the callee is |
 //! | decided: any other callee, the target of a devirtualized dynamic call or a callee of such a target | the call throws `CompileError` | independently of it; the caller is recompiled when the method changes or is removed (`invalidation.rs`) |
 //!
-//! Cost: a walk over the static callees of the unit's functions; if its code has other callees, one over all functions that they reach.
+//! Cost: a walk over the static callees of the unit's functions; if its code has other callees that some body of the program calls statically, one over the functions that the unit's reach, until they are found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use brolga_codegen::compiled::Symbol as Import;
 use brolga_ir::FuncId;
@@ -48,12 +48,15 @@ impl Needs {
             _ => None,
         };
         let others: Vec<String> = compiled.imports().into_iter().filter_map(indirect).collect();
-        let inside = if others.is_empty() { BTreeSet::new() } else { input.reached_statically(ids) };
-        let need = |name: String| {
-            let need = if inside.contains(&name) { Need::Inside } else { Need::Decided };
-            (name, need)
+        if others.is_empty() {
+            return Needs(BTreeMap::new());
+        }
+        let inside = input.reached_statically(ids, &others);
+        let need = |name: &String| {
+            let need = if inside.contains(name.as_str()) { Need::Inside } else { Need::Decided };
+            (name.clone(), need)
         };
-        Needs(others.into_iter().map(need).collect())
+        Needs(others.iter().map(need).collect())
     }
 
     /// The need for the function with this symbol.

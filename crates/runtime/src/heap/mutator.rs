@@ -176,12 +176,9 @@ impl Mutator {
             let (parked, returns) = (self.crossings.park(), OnceLock::new());
             let worlds = self.span.worlds();
             self.participant.stay(move |code| {
-                // SAFETY: the reclaimer calls this under its lock while the stay is in force. The thread took
-                // the lock to put it in force, so its earlier actions happen before. It ends the stay, or
-                // suspends it for a nested entry, under the lock as well, and the stay is in force again when
-                // all of that has been left; so the thread is in what it called when it made the stay, and
-                // has not returned to any of the frames above. The words that link the frames were written
-                // when these were made.
+                // SAFETY: the reclaimer calls this under its lock while the stay is in force. The thread starts, suspends and ends
+                // the stay under the same lock, so its earlier actions happen before, and it is still in what it called when it
+                // made the stay: it has not returned to any of the frames above, whose links were written when they were made.
                 may_hold(code, returns.get_or_init(|| unsafe { parked.returns() }), worlds)
             })
         })

@@ -167,12 +167,10 @@ pub fn with_attached<R>(runtime: &Arc<Runtime>, body: impl FnOnce(&Thread) -> R)
     if LAST.get().0 != Arc::as_ptr(runtime) {
         become_last(runtime)?;
     }
-    // SAFETY: `LAST` holds a thread that is in the list `ATTACHED`. It leaves that list in only two cases,
-    // and both clear `LAST` before it is dropped: when its runtime is gone (not now: the caller holds it
-    // until `body` returns), and when the list itself is dropped as the operating-system thread ends (not
-    // inside `body`, which runs on it, unless `body` calls `exit`; then frames of compiled code keep it, and
-    // no thread returns here). The address identifies this runtime: the thread's weak handle keeps the
-    // address from being reused.
+    // SAFETY: `LAST` holds a thread of the list `ATTACHED`, which it leaves in two cases that clear `LAST` first: when its runtime is
+    // gone (the caller holds it until `body` returns), and when the list is dropped at the end of the operating-system thread (which
+    // runs `body`; if `body` calls `exit`, frames of compiled code keep the thread, and nothing returns here). The address identifies
+    // this runtime: the thread's weak handle keeps it from being reused.
     let thread = unsafe { &*LAST.get().1 };
     if !thread.is_on_own_stack() {
         return Err(AttachError::OtherStack);

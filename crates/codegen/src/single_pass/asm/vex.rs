@@ -22,7 +22,7 @@ pub(crate) struct Vex {
     pub(crate) wide: bool,
     /// Whether lanes have 64 bits, which is the bit W of EVEX.
     pub(crate) words: bool,
-    /// Whether there is no form with VEX.
+    /// Whether only the EVEX form exists.
     pub(crate) evex: bool,
     pub(crate) opcode: u8,
 }

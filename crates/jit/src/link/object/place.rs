@@ -162,7 +162,11 @@ fn check_imports(
                 }
                 (Some(_), _) => format!("an address of `{name}`, which is different in each thread"),
                 (None, _) if is_missing => format!("the thread-local symbol `{name}`, which is missing"),
-                (None, _) => format!("the thread-local symbol `{name}` of a library, or `{name}` is none"),
+                (None, _) => {
+                    format!(
+                        "a thread-local reference to `{name}`, which no object file defines as thread-local"
+                    )
+                }
             };
             return Err(unsupported(&object.members[number].name, what));
         }
