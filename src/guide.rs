@@ -19,6 +19,7 @@ pages! {
     "doors.md" ProgramsOfOthers,
     "limits.md" Limits,
     "threats.md" ThreatModel,
+    "executor.md" Executor,
     "images.md" Images,
     "c.md" FromC,
     "tools.md" Tools,

@@ -14,6 +14,7 @@
 //! | [`cache`] | code that outlives the process, in a directory, Redis or an object store |
 //! | [`Stages`], [`emit`] | the compilation steps one by one, and their listings |
 //! | [`build`] | programs built in Rust, statement by statement |
+//! | [`executor`] | compiled code in a process of its own |
 //! | [`Guests`] | calls as futures that yield after each time slice |
 //! | [`session`] | functions compiled on demand by many threads, replaced and removed |
 //! | `explore`, with the feature of that name | an HTML page that shows a program from its source to its machine code |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod executor;
 #[cfg(doctest)]
 mod guide;
 

@@ -9,12 +9,13 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 20] = [
+pub(crate) const SWEPT: [&str; 21] = [
     "crates/aot",
     "crates/cache",
     "crates/codegen",
     "crates/derive",
     "crates/engine",
+    "crates/executor",
     "crates/explore",
     "crates/files",
     "crates/fuzz",

@@ -30,6 +30,32 @@ const NOT_DIGITS: &str = "it has not 64 hexadecimal digits";
 #[derive(Clone)]
 pub struct CacheKey([u8; 32]);
 
+/// A proof that a holder of a key has seen some bytes. Seals are compared in constant time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seal(blake3::Hash);
+
+impl Seal {
+    /// A seal that came with the bytes.
+    pub fn of_bytes(bytes: [u8; 32]) -> Seal {
+        Seal(blake3::Hash::from_bytes(bytes))
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}
+
+/// Random bytes that are used once.
+///
+/// # Errors
+/// The system cannot provide random numbers.
+pub fn nonce() -> Result<[u8; 32], KeyError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| KeyError::Random(error.to_string()))?;
+    Ok(bytes)
+}
+
 /// Why a key could not be loaded or made.
 #[derive(thiserror::Error, Debug)]
 pub enum KeyError {
@@ -67,9 +93,7 @@ impl CacheKey {
     /// # Errors
     /// The system cannot provide random numbers.
     pub fn random() -> Result<CacheKey, KeyError> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| KeyError::Random(error.to_string()))?;
-        Ok(CacheKey(bytes))
+        nonce().map(CacheKey)
     }
 
     /// The key in a file, which is created with a random key if it does not exist. If several processes
@@ -87,6 +111,20 @@ impl CacheKey {
             }
             found => found,
         }
+    }
+
+    /// The bytes of the key, for whoever passes it to another process of its own.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// A seal of some bytes for one purpose, which only a holder of the key can make. The lengths of the parts are sealed with them.
+    pub fn seal(&self, purpose: &str, parts: &[&[u8]]) -> Seal {
+        let mut hasher = blake3::Hasher::new_keyed(&self.derive(purpose));
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        Seal(hasher.finalize())
     }
 
     /// A key for one purpose.
@@ -167,6 +205,16 @@ mod tests {
         assert_ne!(keys[0].0, [0; 32]);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left over");
         assert_eq!(format!("{:?}", keys[0]), "CacheKey(..)");
+    }
+
+    #[test]
+    fn a_seal_is_of_one_key_one_purpose_and_these_parts() {
+        let key = CacheKey::new([7; 32]);
+        let seal = key.seal("a test", &[b"ab", b"c"]);
+        assert_eq!(Seal::of_bytes(*seal.as_bytes()), seal);
+        assert_ne!(key.seal("a test", &[b"a", b"bc"]), seal, "borders between parts are sealed");
+        assert_ne!(key.seal("another test", &[b"ab", b"c"]), seal);
+        assert_ne!(CacheKey::new([8; 32]).seal("a test", &[b"ab", b"c"]), seal);
     }
 
     #[test]

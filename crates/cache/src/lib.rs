@@ -49,7 +49,7 @@ mod writer;
 pub use cache::{Cache, CacheStats, Found};
 pub use digest::{Digest, Fingerprint};
 pub use directory::{DirectoryStore, DirectoryUse};
-pub use key::{CacheKey, KeyError};
+pub use key::{CacheKey, KeyError, Seal, nonce};
 #[cfg(feature = "opendal")]
 pub use object_store::ObjectStore;
 #[cfg(feature = "opendal")]

@@ -18,6 +18,7 @@ mod compile;
 mod completions;
 mod diff;
 mod doors;
+mod executor;
 mod explore;
 mod fmt;
 mod fuzz;
@@ -80,6 +81,8 @@ enum Command {
     Reduce(reduce::Args),
     Fuzz(fuzz::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Executor(executor::Args),
 }
 
 /// Reads the arguments of the process and does what they ask.
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Command::Reduce(args) => reduce::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Executor(args) => executor::run(&args),
     };
     // The library writes what is left when the process ends, and does not report errors.
     let done = done.and_then(|()| std::io::stdout().flush().map_err(|error| Stop::unwritten(&error)));

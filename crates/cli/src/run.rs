@@ -15,6 +15,7 @@ use brolga::session::{self, Session, Workers};
 use brolga::{CodeListener, Engine, Evaluator, Failure, Fuel, JitDump, Limits, Program, Runtime};
 
 use super::caching::Caching;
+use super::executor::Executing;
 use super::report::{Stop, err, out};
 use super::statements::Statements;
 use super::{Done, How, cached, evaluator, input, limited};
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     call: Option<String>,
     /// Run in a session: functions are compiled in one pass when they are called first, and with all passes, in the background, when they were called
     /// so often
-    #[arg(long, value_name = "CALLS", conflicts_with_all = ["image", "interp"])]
+    #[arg(long, value_name = "CALLS", conflicts_with_all = ["image", "interp", "executor"])]
     tiered: Option<u32>,
     /// Write what was compiled and collected, with times and threads, in the trace-event format, which Perfetto opens
     #[arg(long, value_name = "FILE", conflicts_with = "interp")]
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "interp")]
     stats: bool,
     /// Write what was compiled to `jit-PID.dump` in this folder, for `perf record -k mono` and `perf inject --jit`
-    #[arg(long, value_name = "FOLDER", conflicts_with = "interp")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["interp", "executor"])]
     jitdump: Option<PathBuf>,
     /// Show the session to `brolga top` by a socket of this name, for processes of this user
     #[arg(long, value_name = "SOCKET", requires = "tiered")]
@@ -67,6 +68,8 @@ pub(crate) struct Args {
     /// End the call after this time, which includes compiling what it reaches
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "interp")]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    executing: Executing,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
@@ -167,6 +170,7 @@ pub(crate) fn run(args: &Args) -> Done {
         (None, Some(bytes)) if session::is_package(&bytes) => {
             run_session(args, Source::Package(bytes.into()), &listeners, cache.as_ref())
         }
+        (None, _) if args.executing.is_remote() => run_remote(args, &listeners, cache.as_ref()),
         (None, image) => run_engine(args, image, &listeners, cache.as_ref()),
     };
     args.caching.report(cache.as_ref());
@@ -218,6 +222,25 @@ fn run_engine(
             })
         }
     };
+    if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
+        say_fuel(units, fuel);
+    }
+    done
+}
+
+/// Runs a program in a process of its own.
+fn run_remote(args: &Args, listeners: &Listeners, cache: Option<&Arc<Cache>>) -> Done {
+    let options = || cached(args.how.options().fuel(args.fuel.is_some()), cache);
+    let Some(engine) = args.executing.engine(options)? else { return Ok(()) };
+    listeners.listen(engine.engine().runtime(), None);
+    let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
+    let program = Program::read(name, &bytes)?;
+    let limits = args.timeout.map_or_else(Limits::new, |after| Limits::new().timeout(after));
+    let fuel = args.fuel.map(Fuel::new);
+    let done = run_by(args, None, &program, || {
+        let evaluator = limited(Evaluator::remote(&program, &engine, limits), &args.how);
+        Ok(fuelled(evaluator, fuel.as_ref()))
+    });
     if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
         say_fuel(units, fuel);
     }

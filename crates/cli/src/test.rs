@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use brolga::{Engine, Evaluator, Program, Verdict};
+use brolga::executor::RemoteEngine;
+use brolga::{Engine, Evaluator, Limits, Program, Verdict};
 
 use super::caching::Caching;
+use super::executor::Executing;
 use super::progress::{Bars, Progress};
 use super::report::{Stop, err, out};
-use super::{Done, How, evaluator, input, limited};
+use super::{Done, How, cached, evaluator, input, limited};
 
 /// Runs the tests in programs: their `# check: call == value` and `# throws: call Error` lines.
 #[derive(Debug, clap::Args)]
@@ -26,6 +28,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "interp")]
     image: bool,
     #[command(flatten)]
+    executing: Executing,
+    #[command(flatten)]
     bars: Bars,
     #[command(flatten)]
     how: How,
@@ -43,13 +47,14 @@ struct Count {
 
 pub(crate) fn run(args: &Args) -> Done {
     let cache = args.caching.open()?;
-    let engine = args.how.engine(cache.as_ref())?;
+    let remote = args.executing.engine(|| cached(args.how.options(), cache.as_ref()))?;
+    let engine = if remote.is_none() { args.how.engine(cache.as_ref())? } else { None };
     let mut count = Count::default();
     let progress = args.bars.begin("test", args.files.len());
     for file in &args.files {
         progress.at(file);
         match input::program(file) {
-            Ok(program) => tests(&program, engine.as_ref(), args, &progress, &mut count)?,
+            Ok(program) => tests(&program, (engine.as_ref(), remote.as_ref()), args, &progress, &mut count)?,
             Err(Stop::NoReader) => return Err(Stop::NoReader),
             // The other files can still be tested.
             Err(stop) => {
@@ -72,23 +77,29 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn tests(
     program: &Program,
-    engine: Option<&Engine>,
+    (engine, remote): (Option<&Engine>, Option<&RemoteEngine>),
     args: &Args,
     progress: &Progress,
     count: &mut Count,
 ) -> Done {
     let all = args.all;
     let file = std::env::temp_dir().join(format!("brolga-test-{}.so", std::process::id()));
-    let mut evaluator = match engine.filter(|_| args.image) {
-        Some(engine) => limited(Evaluator::through_images(program, engine, &file), &args.how),
-        None => evaluator(program, engine, &args.how)?,
+    let mut evaluator = match (engine.filter(|_| args.image), remote) {
+        (Some(engine), _) => limited(Evaluator::through_images(program, engine, &file), &args.how),
+        (None, Some(remote)) => limited(Evaluator::remote(program, remote, Limits::new()), &args.how),
+        (None, None) => evaluator(program, engine, &args.how)?,
     };
     let source = program.source();
     // Many tests share a reason; it is said once.
     let mut said: Option<String> = None;
     for check in program.checks() {
         let place = format!("{}:{}", source.name(), source.position(check.span.start).line);
-        match evaluator.check(check) {
+        let verdict = evaluator.check(check);
+        if let Some(remote) = remote {
+            // A test that ends the executor has failed; the others are run by another one.
+            remote.restart()?;
+        }
+        match verdict {
             Verdict::Passed => count.passed += 1,
             Verdict::Failed { expected, got } => {
                 count.failed += 1;

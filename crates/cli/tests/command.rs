@@ -1,4 +1,4 @@
-//! The command and the system: output that cannot be written, and limits of memory. By both engines.
+//! The command and the system: output that cannot be written, and limits of memory. By both engines, and in an executor.
 #![cfg(target_os = "linux")]
 
 use std::fs::OpenOptions;
@@ -24,7 +24,7 @@ fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
 }
 
-const ENGINES: [&str; 2] = ["--jit", "--interp"];
+const ENGINES: [&str; 3] = ["--jit", "--interp", "--executor"];
 
 #[test]
 fn output_that_cannot_be_written_is_an_error() {

@@ -15,6 +15,7 @@ mod guard;
 pub mod isa;
 pub mod lazy;
 pub mod linkage;
+pub mod native_type;
 pub mod relocate;
 pub mod routines;
 pub mod same_type;

@@ -18,7 +18,7 @@ use brolga_codegen::linkage::CallKind;
 use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::Signature;
-use brolga_ir::{Context, Func, FuncId, Level, Module, Name, Type};
+use brolga_ir::{Context, Func, FuncId, Level, Module, Name};
 use brolga_jit::{Compiled, Jit, Linkage, Source, Style, WeakUnit};
 use brolga_opt::lower::{boxed_entry, boxed_symbol};
 use brolga_opt::{Cx, OptLevel, optimize};
@@ -107,16 +107,7 @@ pub(crate) fn row(
     id: FuncId,
     entry: impl FnOnce(Declared) -> MethodEntry,
 ) -> Option<MethodRow> {
-    let declared = Declared::new(module, id)?;
-    let func = &module[id];
-    let (function, args) = func.sig.params.split_first()?;
-    let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();
-    let rest = func.sig.vararg.then(|| {
-        args.pop();
-        module.vararg_element(func)
-    });
-    let (statics, name) = (func.sig.statics.clone(), func.symbol(&module.cx));
-    Some(MethodRow { function: function.ty, args, rest, statics, name, entry: entry(declared) })
+    MethodRow::of(module, id, entry(Declared::new(module, id)?))
 }
 
 /// Materializes the boxed entry of a unit's function.

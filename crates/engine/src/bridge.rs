@@ -12,7 +12,6 @@
 //!
 //! Cost: linear in the size of the values. Recursion follows the nesting of types, which the type table bounds.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +20,8 @@ use brolga_codegen::translate::abi_of;
 use brolga_interp::{Interp, Val};
 use brolga_ir::abi::{Form, NativeSignature};
 use brolga_ir::types::Repr;
-use brolga_ir::{FuncId, LowType, Type, TypeKind, Types};
-use brolga_jit::{CallError, Globals, UntypedFunc, Word};
+use brolga_ir::{FuncId, Type, TypeKind, Types};
+use brolga_jit::{CallError, Globals, LowArg, LowArgs, UntypedFunc};
 use brolga_runtime::objects::CopyError;
 use brolga_runtime::{EnterError, Runtime};
 
@@ -65,30 +64,6 @@ pub enum BridgeError {
     Enter(#[from] EnterError),
 }
 
-/// Bytes of a value, aligned for every type. Compiled code may write to them through their address.
-struct Bytes {
-    words: Vec<u128>,
-}
-
-impl Bytes {
-    fn new(bytes: &[u8]) -> Bytes {
-        let word = |chunk: &[u8]| {
-            let mut all = [0; 16];
-            all[..chunk.len()].copy_from_slice(chunk);
-            u128::from_ne_bytes(all)
-        };
-        Bytes { words: bytes.chunks(16).map(word).collect() }
-    }
-
-    fn word(&mut self) -> Word<'_, '_> {
-        Word::Memory(Cell::from_mut(&mut self.words[..]).as_slice_of_cells())
-    }
-
-    fn read(&self, size: usize) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_ne_bytes()).take(size).collect()
-    }
-}
-
 /// Calls a compiled function with values of the interpreter, the function object first.
 ///
 /// # Errors
@@ -103,9 +78,9 @@ pub fn call(
     if let (Some((callee, args)), false) = (args.split_first(), is_bits(signature)) {
         return call_object(func, callee, args, interp, runtime);
     }
-    let mut memory = Registers::new(signature, args, interp)?;
-    let results = func.call_with(&memory.words())?;
-    memory.result(&results, interp)
+    let args = LowArgs::new(low_args(signature, args, interp)?);
+    let results = func.call_with(&args.words())?;
+    low_result(signature, &results, args.room(), interp)
 }
 
 /// The maximum number of results kept while calls are measured.
@@ -144,8 +119,8 @@ pub fn measure(
             Ok(clock().saturating_sub(start))
         })?;
     }
-    let mut memory = Registers::new(signature, args, interp)?;
-    let words = memory.words();
+    let args = LowArgs::new(low_args(signature, args, interp)?);
+    let words = args.words();
     let start = clock();
     for _ in 0..calls {
         func.call_with(&words)?;
@@ -153,57 +128,55 @@ pub fn measure(
     Ok(clock().saturating_sub(start))
 }
 
-/// The arguments of a call, and room for a result that is returned in memory.
-struct Registers<'s> {
-    returned: Option<Bytes>,
-    given: Vec<(&'s Form, Bytes, Vec<u8>)>,
-    result: &'s Form,
+/// The low arguments of a call with values, the function object first, after room for a result that is returned in memory.
+pub(crate) fn low_args(
+    signature: &NativeSignature,
+    args: &[Val],
+    interp: &Interp<'_>,
+) -> Result<Vec<LowArg>, BridgeError> {
+    let forms = &signature.params;
+    if forms.len() != args.len() {
+        return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
+    }
+    let bridge = Bridge { types: &interp.module().cx.types };
+    let mut low = Vec::with_capacity(forms.len() + 1);
+    if signature.result.is_memory() {
+        low.push(LowArg::Room(signature.result.size as usize));
+    }
+    for (form, val) in forms.iter().zip(args) {
+        let mut bytes = vec![0; form.size as usize];
+        bridge.store(form.ty, val, &mut bytes)?;
+        if form.is_memory() {
+            low.push(LowArg::Memory(bytes));
+            continue;
+        }
+        low.extend(form.leaves.iter().map(|leaf| {
+            let bits = bits(&bytes, leaf.offset, leaf.bytes);
+            match abi_of(leaf.low) {
+                Abi::Ptr => LowArg::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
+                _ => LowArg::Bits(bits),
+            }
+        }));
+    }
+    Ok(low)
 }
 
-impl<'s> Registers<'s> {
-    fn new(signature: &'s NativeSignature, args: &[Val], interp: &Interp<'_>) -> Result<Self, BridgeError> {
-        let forms = &signature.params;
-        if forms.len() != args.len() {
-            return Err(BridgeError::Count { wanted: forms.len(), given: args.len() });
+/// The value of low results, and of the bytes in the room for a result that is returned in memory.
+pub(crate) fn low_result(
+    signature: &NativeSignature,
+    results: &[u128],
+    mut room: Vec<u8>,
+    interp: &Interp<'_>,
+) -> Result<Val, BridgeError> {
+    let form = &signature.result;
+    let bytes = match form.is_memory() {
+        true => {
+            room.resize(form.size as usize, 0);
+            room
         }
-        let result = &signature.result;
-        let bridge = Bridge { types: &interp.module().cx.types };
-        let returned = result.is_memory().then(|| Bytes::new(&vec![0; result.size as usize]));
-        let mut given = Vec::with_capacity(forms.len());
-        for (form, val) in forms.iter().zip(args) {
-            let mut bytes = vec![0; form.size as usize];
-            bridge.store(form.ty, val, &mut bytes)?;
-            given.push((form, Bytes::new(&bytes), bytes));
-        }
-        Ok(Registers { returned, given, result })
-    }
-
-    fn words(&mut self) -> Vec<Word<'_, '_>> {
-        let mut registers: Vec<Word<'_, '_>> = self.returned.iter_mut().map(Bytes::word).collect();
-        for (form, memory, bytes) in &mut self.given {
-            if form.is_memory() {
-                registers.push(memory.word());
-                continue;
-            }
-            registers.extend(form.leaves.iter().map(|leaf| {
-                let bits = bits(bytes, leaf.offset, leaf.bytes);
-                match abi_of(leaf.low) {
-                    Abi::Ptr => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
-                    _ => Word::Bits(bits),
-                }
-            }));
-        }
-        registers
-    }
-
-    /// The result of a call as a value.
-    fn result(&self, results: &[u128], interp: &Interp<'_>) -> Result<Val, BridgeError> {
-        let bytes = match &self.returned {
-            Some(bytes) => bytes.read(self.result.size as usize),
-            None => bytes_of_leaves(self.result, results),
-        };
-        Bridge { types: &interp.module().cx.types }.load(self.result.ty, &bytes)
-    }
+        false => bytes_of_leaves(form, results),
+    };
+    Bridge { types: &interp.module().cx.types }.load(form.ty, &bytes)
 }
 
 /// Calls a function of the interpreter with the leaves of its arguments, each in a word, and replaces them by the leaves of the result. `None` if
@@ -234,7 +207,7 @@ pub(crate) fn interpret(
 }
 
 /// Whether a function takes and returns only bits.
-fn is_bits(signature: &NativeSignature) -> bool {
+pub(crate) fn is_bits(signature: &NativeSignature) -> bool {
     let mut forms = signature.params.iter().chain([&signature.result]);
     forms.all(|form| form.leaves.iter().all(|leaf| abi_of(leaf.low) != Abi::Object))
 }
@@ -273,21 +246,6 @@ pub(crate) fn set_globals(
         }
         Ok(())
     })?
-}
-
-/// The Julia type that represents a low value: integers are signed, and addresses have an unspecified element type.
-pub(crate) fn julia_type(types: &Types, low: LowType) -> Type {
-    match low {
-        LowType::I8 => Type::INT8,
-        LowType::I16 => Type::INT16,
-        LowType::I32 => Type::INT32,
-        LowType::I64 => Type::INT64,
-        LowType::I128 | LowType::V128 => Type::INT128,
-        LowType::F16 => Type::FLOAT16,
-        LowType::F32 => Type::FLOAT32,
-        LowType::F64 => Type::FLOAT64,
-        LowType::Ptr(_) => types.ptr(Type::NOTHING).unwrap_or(Type::UINT64),
-    }
 }
 
 fn bits(bytes: &[u8], offset: u32, size: u32) -> u128 {

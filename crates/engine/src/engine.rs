@@ -129,6 +129,11 @@ impl Engine {
         if self.has_open_doors() { Ok(()) } else { program.check_doors() }
     }
 
+    /// Whether it prices programs.
+    pub(crate) fn prices(&self) -> bool {
+        self.shared.fuel
+    }
+
     /// The cache searched before code is compiled.
     pub(crate) fn cache(&self) -> Option<&CodeCache> {
         self.shared.cache.as_ref()
@@ -194,6 +199,33 @@ impl Engine {
         globals: &Globals,
         run: Option<&Fingerprint>,
     ) -> Result<Unit, Error> {
+        let begun = Instant::now();
+        let code = self.code_of(program, roots)?;
+        let module = code.module(program);
+        for global in module.globals() {
+            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+        }
+        let bodies = with_bodies(module, &code.ids);
+        let unit = link(self.jit(), module, &code.compiled, bodies, self.recipe(), Some(globals))?;
+        if let (Some(cache), Some(run)) = (self.cache(), run) {
+            keep_run(cache, run, module, (&code.compiled, &code.ids), begun.elapsed());
+        }
+        let names = code.names(program);
+        let events = self.runtime().events();
+        if events.is_on() {
+            for function in names.values().flatten() {
+                events.tell(Event::Published { function, tier: Tier::Optimised });
+            }
+        }
+        Ok(Unit::new(unit, names))
+    }
+
+    /// The code of these functions and their callees, from the cache where possible, as one unit that is not linked yet.
+    pub(crate) fn code_of(
+        &self,
+        program: &Program,
+        roots: impl IntoIterator<Item = FuncId>,
+    ) -> Result<Code, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
         if program.takes_fuel() {
@@ -204,57 +236,32 @@ impl Engine {
         let (begun, limit) = (Instant::now(), self.shared.compile_limit);
         let stop = || limit.is_some_and(|limit| begun.elapsed() > limit) || self.runtime().has_ended();
         let events = self.runtime().events();
-        for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
-        }
-        let (unit, ids) = match self.cache() {
-            Some(cache) => self.build_cached(cache, module, roots, globals, (&stop, run))?,
+        let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
+        let heap = self.runtime().heap().abi();
+        let (compiled, ids) = match self.cache() {
+            Some(cache) => {
+                let how = How { jit, level: *level, opt, roots: *lowering, heap };
+                compile_program(cache, &how, module, roots, &stop)?
+            }
             None => {
                 let cx = watched(events).with_stop(stop);
-                let stages = Stages::new(module, self.shared.level, &self.shared.opt, cx);
-                let mut stages = stages.with_roots(self.shared.roots).on_heap(self.runtime().heap().abi());
+                let stages = Stages::new(module, *level, opt, cx);
+                let mut stages = stages.with_roots(*lowering).on_heap(heap);
                 let span = events.span(Stage::Optimise, || program.source().name().to_owned());
                 let linked = stages.linked(roots)?;
                 drop(span);
                 stages.check_time()?;
-                let jit = &self.shared.jit;
-                let style = Style { stop: &stop, ..tier(self.shared.level).into() };
-                let unit = build(jit, module, &linked, style, Some(globals))?;
-                (unit, linked.funcs.into_keys().collect())
+                let style = Style { stop: &stop, ..tier(*level).into() };
+                (generate(jit, module, &linked, style)?, linked.funcs.into_keys().collect())
             }
         };
-        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for id in ids {
-            names.entry(module[id].spelled_name(&module.cx)).or_default().push(module[id].symbol(&module.cx));
-        }
-        if events.is_on() {
-            for function in names.values().flatten() {
-                events.tell(Event::Published { function, tier: Tier::Optimised });
-            }
-        }
-        Ok(Unit::new(unit, names))
+        Ok(Code { priced, compiled, ids })
     }
 
-    /// Links functions and their callees, from the cache where possible, and returns all of them. The code is stored as a run under these facts.
-    fn build_cached(
-        &self,
-        cache: &CodeCache,
-        module: &Module,
-        roots: impl IntoIterator<Item = FuncId>,
-        globals: &Globals,
-        (stop, run): (&(dyn Fn() -> bool + Sync), Option<&Fingerprint>),
-    ) -> Result<(brolga_jit::Unit, Vec<FuncId>), Error> {
-        let begun = Instant::now();
-        let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
-        let heap = self.runtime().heap().abi();
-        let how = How { jit, level: *level, opt, roots: *lowering, heap };
-        let (compiled, ids) = compile_program(cache, &how, module, roots, stop)?;
-        let recipe = recipe_of(tier(*level), *lowering, Some(cache.clone()));
-        let unit = link(jit, module, &compiled, with_bodies(module, &ids), recipe, Some(globals))?;
-        if let Some(run) = run {
-            keep_run(cache, run, module, (&compiled, &ids), begun.elapsed());
-        }
-        Ok((unit, ids))
+    /// The recipe for boxed entries that accompany the engine's code.
+    pub(crate) fn recipe(&self) -> Recipe {
+        let Shared { level, roots, cache, .. } = &*self.shared;
+        recipe_of(tier(*level), *roots, cache.clone())
     }
 
     /// Links code from the cache as one unit, with a method for each function; `None` if it cannot be linked.
@@ -265,9 +272,32 @@ impl Engine {
         methods: Vec<FuncId>,
         globals: &Globals,
     ) -> Option<brolga_jit::Unit> {
-        let Shared { jit, level, roots, cache, .. } = &*self.shared;
-        let recipe = recipe_of(tier(*level), *roots, cache.clone());
-        link(jit, module, compiled, methods, recipe, Some(globals)).ok()
+        link(self.jit(), module, compiled, methods, self.recipe(), Some(globals)).ok()
+    }
+}
+
+/// Functions of a program in machine code, and their callees, which is not linked.
+pub(crate) struct Code {
+    /// The module of the functions, if it is not the program's own.
+    priced: Option<Module>,
+    pub(crate) compiled: Compiled,
+    pub(crate) ids: Vec<FuncId>,
+}
+
+impl Code {
+    /// The module of the functions.
+    pub(crate) fn module<'a>(&'a self, program: &'a Program) -> &'a Module {
+        self.priced.as_ref().unwrap_or(program.module())
+    }
+
+    /// The symbols of the functions by their bare names.
+    pub(crate) fn names(&self, program: &Program) -> BTreeMap<String, Vec<String>> {
+        let module = self.module(program);
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for &id in &self.ids {
+            names.entry(module[id].spelled_name(&module.cx)).or_default().push(module[id].symbol(&module.cx));
+        }
+        names
     }
 }
 
@@ -355,21 +385,20 @@ pub fn build<'a>(
     style: impl Into<Style<'a>>,
     globals: Option<&Globals>,
 ) -> Result<brolga_jit::Unit, BuildError> {
+    let style = style.into();
+    let compiled = generate(jit, module, linked, style)?;
+    let ids: Vec<FuncId> = linked.funcs.keys().copied().collect();
+    let recipe = recipe_of(style.tier, linked.roots, None);
+    link(jit, module, &compiled, with_bodies(module, &ids), recipe, globals)
+}
+
+/// The machine code of functions that [`Stages::linked`] has lowered.
+fn generate(jit: &Jit, module: &Module, linked: &Linked, style: Style<'_>) -> Result<Compiled, BuildError> {
     let mut sources: Vec<Source<'_>> = Vec::with_capacity(linked.funcs.len());
     for (&id, low) in &linked.funcs {
         sources.push(Source { func: low, ty: Some(function_type(module, id, low).into()) });
     }
-    let style = style.into();
-    let compiled = jit.compile(&module.cx, &sources, style)?;
-    let ids: Vec<FuncId> = linked.funcs.keys().copied().collect();
-    link(
-        jit,
-        module,
-        &compiled,
-        with_bodies(module, &ids),
-        recipe_of(style.tier, linked.roots, None),
-        globals,
-    )
+    jit.compile(&module.cx, &sources, style)
 }
 
 /// The recipe for boxed entries that accompany code of a tier.
@@ -379,7 +408,7 @@ fn recipe_of(tier: Tier, roots: Roots, cache: Option<CodeCache>) -> Recipe {
 }
 
 /// The functions with bodies, which dynamic calls may reach.
-fn with_bodies(module: &Module, ids: &[FuncId]) -> Vec<FuncId> {
+pub(crate) fn with_bodies(module: &Module, ids: &[FuncId]) -> Vec<FuncId> {
     ids.iter().copied().filter(|&id| module[id].entry().is_some()).collect()
 }
 

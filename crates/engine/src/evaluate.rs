@@ -21,21 +21,27 @@ use std::time::Duration;
 
 use brolga_cache::Fingerprint;
 use brolga_codegen::isa::CpuTarget;
+use brolga_executor::{ExecutorError, ExecutorLost};
 use brolga_interp::{self as interp, Interp, SimMemory, Val};
 use brolga_ir::abi::NativeSignature;
 use brolga_ir::func::Signature;
 use brolga_ir::text::{Call, Check, Outcome as Expected};
 use brolga_ir::{Block, Context, Func, FuncId, Level, Type};
-use brolga_jit::{CallError, Globals, UntypedFunc};
+use brolga_jit::{CallError, Globals, LowArg, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
 use brolga_runtime::{Ended, Exception, Fuel, Limits, Runtime};
 
-use crate::bridge::{self, BridgeError, julia_type};
+use crate::bridge::{self, BridgeError};
 use crate::cached::facts_of_run;
 use crate::engine::{Engine, Unit};
 use crate::error::Error;
 use crate::image::{self, Image};
+use crate::native_type::julia_type;
 use crate::program::Program;
+use crate::remote::{RemoteEngine, RemoteError, RemoteUnit, RemoteUntyped};
+
+/// The signal of C's `abort`, on all systems.
+const SIGABRT: i32 = 6;
 
 /// Why a call has no value.
 #[derive(Debug)]
@@ -122,6 +128,16 @@ pub struct Evaluator<'p> {
     fuel: Option<Fuel>,
     /// The call whose code is stored as a run.
     kept: Option<String>,
+    /// The executor in which compiled code runs, if it is not this process.
+    remote: Option<Remote>,
+}
+
+/// The functions of a program in an executor.
+struct Remote {
+    engine: RemoteEngine,
+    /// Units by the function that they were compiled for.
+    units: BTreeMap<FuncId, RemoteUnit>,
+    limits: Limits,
 }
 
 impl<'p> Evaluator<'p> {
@@ -140,6 +156,7 @@ impl<'p> Evaluator<'p> {
             image: None,
             fuel: None,
             kept: None,
+            remote: None,
         }
     }
 
@@ -170,6 +187,12 @@ impl<'p> Evaluator<'p> {
             globals,
             ..Evaluator::interpreted(program)
         }
+    }
+
+    /// As [`Evaluator::native`], in an executor: compiled code is loaded and runs there. Each call has these limits.
+    pub fn remote(program: &'p Program, engine: &RemoteEngine, limits: Limits) -> Self {
+        let remote = Remote { engine: engine.clone(), units: BTreeMap::new(), limits };
+        Evaluator { remote: Some(remote), ..Evaluator::native(program, engine.engine()) }
     }
 
     /// As [`Evaluator::native`], through images: compiled code is written to this file, one image after the other, and opened from there.
@@ -219,7 +242,8 @@ impl<'p> Evaluator<'p> {
         match &self.engine {
             Some(engine) => {
                 engine.runtime().sink().flush();
-                engine.runtime().sink().take_error()
+                let there = self.remote.as_ref().and_then(|remote| remote.engine.take_output_error());
+                there.or_else(|| engine.runtime().sink().take_error())
             }
             None => {
                 let mut error = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
@@ -348,8 +372,12 @@ impl<'p> Evaluator<'p> {
         if ids.is_empty() {
             return;
         }
-        let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         // A function without a native form is reported when it is called.
+        if let Some(remote) = &mut self.remote {
+            remote.units.extend(remote.load(self.program, ids).into_iter().flatten());
+            return;
+        }
+        let globals = self.globals.get_or_insert_with(|| Globals::new(engine.runtime()));
         if let Ok(unit) =
             make(&engine, self.program, ids.iter().copied(), globals, (self.image.as_deref(), None))
         {
@@ -442,11 +470,15 @@ impl<'p> Evaluator<'p> {
         mut args: Vec<Val>,
         interp: &mut Interp<'p>,
     ) -> Result<Val, Failure> {
-        let func = self.compiled(engine, id, interp)?;
         let module = self.program.module();
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig)
-            .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()))?;
+            .map_err(|_| Failure::Stopped("the function has no native signature".to_owned()));
         args.insert(0, callee);
+        if self.remote.is_some() {
+            return self.remote_value(id, &signature?, &args, interp);
+        }
+        let func = self.compiled(engine, id, interp)?;
+        let signature = signature?;
         let mut call = || bridge::call(&func, &signature, &args, interp, engine.runtime());
         let called = match &self.fuel {
             Some(fuel) => engine.runtime().limited(&Limits::new().fuelled_by(fuel), call),
@@ -454,6 +486,55 @@ impl<'p> Evaluator<'p> {
         };
         let value = called.map_err(|error| Failure::Stopped(error.to_string()))?;
         value.map_err(|error| self.unbridged(error))
+    }
+
+    /// A call in the executor.
+    fn remote_value(
+        &mut self,
+        id: FuncId,
+        signature: &NativeSignature,
+        args: &[Val],
+        interp: &mut Interp<'p>,
+    ) -> Result<Val, Failure> {
+        let (func, limits) = self.remote_func(id)?;
+        if bridge::is_bits(signature) {
+            let low = bridge::low_args(signature, args, interp).map_err(|error| self.unbridged(error))?;
+            let (results, room) = func.call_low(low, &limits).map_err(|error| self.uncalled(error))?;
+            let value = bridge::low_result(signature, &results, room, interp);
+            return value.map_err(|error| self.unbridged(error));
+        }
+        func.call_objects(interp, args, &limits).map_err(|error| self.uncalled(error))
+    }
+
+    /// A function in the executor, with global variables reset to their first values, and the limits of its calls.
+    fn remote_func(&mut self, id: FuncId) -> Result<(RemoteUntyped, Limits), Failure> {
+        let (program, fuel) = (self.program, self.fuel.clone());
+        let Some(remote) = &mut self.remote else {
+            return Err(Failure::Stopped("there is no executor".to_owned()));
+        };
+        if !remote.units.contains_key(&id) {
+            let loaded = remote.load(program, [id]).map_err(|error| match error {
+                RemoteError::Program(error) => Failure::NotCompiled(error),
+                RemoteError::Executor(error) => unexecuted(&program.module().cx, error),
+                other => Failure::Refused(other.to_string()),
+            })?;
+            remote.units.extend(loaded);
+        }
+        let limits = match &fuel {
+            Some(fuel) => remote.limits.clone().fuelled_by(fuel),
+            None => remote.limits.clone(),
+        };
+        // It was just loaded, if it was missing.
+        let unit =
+            remote.units.get(&id).ok_or_else(|| Failure::Stopped("the function is not loaded".into()))?;
+        let symbol = program.module()[id].symbol(&program.module().cx);
+        let func = unit.reset().and_then(|()| unit.untyped(&symbol));
+        let func = func.map_err(|error| unexecuted(&program.module().cx, error))?;
+        Ok((func, limits))
+    }
+
+    fn uncalled(&self, error: ExecutorError) -> Failure {
+        unexecuted(&self.program.module().cx, error)
     }
 
     fn unbridged(&self, error: BridgeError) -> Failure {
@@ -476,6 +557,12 @@ impl<'p> Evaluator<'p> {
         let given: Vec<Val> =
             params.iter().zip(bits).map(|(param, bits)| Val::bits(types, param.ty, bits)).collect();
         let got: Vec<u128> = match self.engine.clone() {
+            Some(_) if self.remote.is_some() => {
+                let (func, limits) = self.remote_func(id)?;
+                let bits = given.iter().filter_map(Val::as_bits).map(LowArg::Bits).collect();
+                let (results, _) = func.call_low(bits, &limits).map_err(|error| self.uncalled(error))?;
+                results
+            }
             Some(engine) => {
                 let bits: Vec<u128> = given.iter().filter_map(Val::as_bits).collect();
                 let func = self.compiled(&engine, id, interp)?;
@@ -498,6 +585,34 @@ impl<'p> Evaluator<'p> {
             1 => Ok(vals.remove(0)),
             _ => interp.tuple(&vals).map_err(|outcome| stopped(interp, outcome)),
         }
+    }
+}
+
+impl Remote {
+    /// Loads functions as one unit.
+    fn load(
+        &self,
+        program: &Program,
+        ids: impl IntoIterator<Item = FuncId> + Clone,
+    ) -> Result<Vec<(FuncId, RemoteUnit)>, RemoteError> {
+        let unit = self.engine.compile_only(program, ids.clone())?;
+        Ok(ids.into_iter().map(|id| (id, unit.clone())).collect())
+    }
+}
+
+/// The failure for a call in an executor without a value.
+fn unexecuted(cx: &Arc<Context>, error: ExecutorError) -> Failure {
+    match error {
+        ExecutorError::Call(error) => unbridged(cx, BridgeError::Call(error)),
+        // As in process, the program has ended its process.
+        ExecutorError::Lost(ExecutorLost { status: Some(status), ended: None, .. }) => {
+            Failure::Ended(interp::ProcessEnd::Exit(status))
+        }
+        ExecutorError::Lost(ExecutorLost { signal: Some(SIGABRT), ended: None, .. }) => {
+            Failure::Ended(interp::ProcessEnd::Abort)
+        }
+        ExecutorError::Lost(lost) => Failure::Refused(lost.to_string()),
+        other => Failure::Stopped(other.to_string()),
     }
 }
 

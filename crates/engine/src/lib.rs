@@ -6,9 +6,10 @@
 //! | `options`, `error` | [`Options`], [`Error`] |
 //! | `pipeline` | passes, lowering and root placement, function by function, by one thread or many |
 //! | `stages` | [`Stages`]: the pipeline on one thread, step by step |
-//! | `native_type`, `boxed` | the types of functions for typed calls; boxed entries, compiled on demand |
+//! | `boxed` | boxed entries, compiled on demand |
 //! | `engine` | [`Engine`]: compiles a program at once, on the calling thread |
 //! | [`session`] | [`Session`]: functions compiled on demand by many threads, replaced and removed |
+//! | [`remote`] | [`remote::RemoteEngine`]: compiles here, and runs in another process |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests written as text, run natively or by the interpreter |
 //! | `kept_run` | [`KeptRun`]: a call whose code is in a cache or an image, run without reading the program |
 //! | `format` | the normal form of a text, with its comments |
@@ -20,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-mod abi;
 mod boxed;
 pub mod bridge;
 mod cached;
@@ -34,16 +34,19 @@ mod format;
 pub mod image;
 mod kept_run;
 mod library;
-mod native_type;
 mod options;
 mod pipeline;
 mod prelude;
 mod program;
+pub mod remote;
 pub mod session;
 mod stages;
 mod sync;
 mod trim;
 mod varargs;
+
+use brolga_codegen::native_type;
+use brolga_jit::abi;
 
 pub use brolga_codegen::isa::CpuTarget;
 pub use engine::{Engine, Unit, build};

@@ -28,6 +28,7 @@
 //! Everything loaded is owned: a unit's memory returns to the system when the last handle to it, to a function of it
 //! or to a unit that was linked against it is dropped.
 
+pub mod abi;
 mod call;
 mod cell;
 mod debug;
@@ -44,6 +45,7 @@ mod unit;
 
 pub use brolga_instances::{Evicted, Moving};
 pub use call::activation::{Activation, RawEntry, activate};
+pub use call::by_memory::{LowArg, LowArgs, Packing};
 pub use call::func::{CallError, LookupError, NoValue, UntypedFunc, Word, WrongArgument};
 pub use call::guest::AsyncCall;
 pub use call::scoped::{Scoped, ScopedFunc, ScopedParams, Text, Vector};

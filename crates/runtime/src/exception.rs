@@ -77,6 +77,22 @@ impl Exception {
         Exception { kind, message, lead, context, ty, object: None, trace: Arc::default() }
     }
 
+    /// An exception of a run time in another process, as its parts, with its type in a context of this process. It has no object.
+    pub fn of_parts(
+        kind: ExceptionKind,
+        (lead, message): (String, String),
+        (context, ty): (Arc<Context>, Type),
+        trace: Vec<StackFrame>,
+    ) -> Exception {
+        let lead = Cow::Owned(lead);
+        Exception { kind, message, lead, context, ty, object: None, trace: trace.into() }
+    }
+
+    /// The text before the message: the type's name, as far as the exception is shown with it.
+    pub fn lead(&self) -> &str {
+        &self.lead
+    }
+
     /// The activations of compiled code that were on the stack when it was thrown, innermost first; empty if
     /// they were not recorded ([`RuntimeOptions::traces`](crate::RuntimeOptions::traces)). Ignored when
     /// exceptions are compared.

@@ -72,7 +72,7 @@ pub use frames::{EntryRecord, Frame, FrameMaps, FrameMapsInForce, Frames, Handle
 pub use guests::{GuestCall, GuestError, GuestOptions, Guests};
 pub use host::{HostArg, HostField, HostFields, HostFunction, HostOutcome, HostResult, Struct, TypedHost};
 pub use instance::{MethodError, Runtime, RuntimeOptions};
-pub use limits::{Cancel, Fuel, LimitError, Limits, WakeAtEnd};
+pub use limits::{Cancel, Fuel, LimitError, Limits, Remaining, WakeAtEnd};
 pub use output::{Output, Sink};
 pub use pending::ExceptionKind;
 pub use records::{StringRef, SymbolRef};

@@ -32,6 +32,8 @@
 //! Not done: interrupting a routine of the run time, a C function, a collection, or a Cranelift stage of a
 //! function: the call ends after them.
 
+mod elsewhere;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -39,6 +41,8 @@ use std::time::{Duration, Instant};
 use crate::instance::Runtime;
 use crate::thread::{AttachError, Interrupt, with_attached, with_attached_to};
 use crate::watch::{EndFrame, Ended, WokenAtEnd};
+
+pub use elsewhere::Remaining;
 
 /// Why a limited call has no result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,29 +1,32 @@
-//! Typed calls of functions with values that are passed in memory: structs and tuples of more than eight scalars.
+//! The low values of typed calls: how the values of Rust types are passed, where that is not in words of a fixed number.
 //!
 //! ```text
-//!   Rust value ──► its leaves ──► each at its place in a buffer ──► address     an argument
-//!   address of a buffer, before all arguments ──► leaves ──► Rust value         the result
+//!   Rust value ──► its leaves ──┬── passed as such
+//!                               └── each at its place in a buffer ──► address     a struct or tuple of more than eight scalars
+//!   address of a buffer, before all arguments ──► leaves ──► Rust value           the result likewise
 //! ```
 //!
-//! Cost: an allocation for each such value, and a copy of each leaf.
+//! [`Packing`] is the part without code: functions that run in another process are called by it as well.
+//!
+//! Cost: an allocation for each value in memory, and a copy of each leaf.
 
 use std::cell::Cell;
 
 use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 
-use super::func::{CallError, UntypedFunc, Word};
-use super::value::{Params, Value};
+use super::func::{CallError, LookupError, UntypedFunc, Word};
+use super::typed::check_types;
+use super::value::{Params, Value, ValueError};
 
-/// A function, and how each of its values is passed.
-#[derive(Debug)]
-pub(crate) struct ByMemory {
-    func: UntypedFunc,
+/// How the values of a function are passed.
+#[derive(Clone, Debug)]
+pub struct Packing {
     params: Box<[Way]>,
     result: Way,
 }
 
 /// How a value is passed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Way {
     /// As these leaves.
     Leaves(Box<[Abi]>),
@@ -34,34 +37,48 @@ enum Way {
 /// A leaf in memory: its distance from the start, and its bytes.
 type Place = (usize, usize);
 
-/// An argument, or several leaves of one.
-enum Given {
+/// A low argument.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LowArg {
+    /// The bits of a leaf.
     Bits(u128),
+    /// An address.
     Pointer(*mut ()),
-    Memory(Vec<Cell<u128>>),
+    /// The bytes of a value that is passed in memory.
+    Memory(Vec<u8>),
+    /// Memory for this many bytes of the result.
+    Room(usize),
 }
 
-impl ByMemory {
-    /// The function, whose values have these types.
-    pub(crate) fn new(func: UntypedFunc, ty: &FunctionType) -> ByMemory {
-        ByMemory { func, params: ty.params.iter().map(way).collect(), result: way(&ty.result) }
+impl Packing {
+    /// How the values of a function of this type are passed, if the Rust types stand for its own.
+    ///
+    /// # Errors
+    /// A type or the number of parameters differs.
+    pub fn of<A: Params, R: Value>(ty: &FunctionType) -> Result<Packing, LookupError> {
+        let result = (std::any::type_name::<R>(), R::stands_for(&ty.result));
+        check_types(&ty.name, ty, A::COUNT, &A::stands_for, result)?;
+        Ok(Packing::new(ty))
     }
 
-    /// Calls the function.
-    pub(crate) fn call<A: Params, R: Value>(&self, args: A) -> Result<R, CallError> {
+    fn new(ty: &FunctionType) -> Packing {
+        Packing { params: ty.params.iter().map(way).collect(), result: way(&ty.result) }
+    }
+
+    /// The low arguments for values.
+    pub fn pack<A: Params>(&self, args: A) -> Vec<LowArg> {
         let mut leaves = Vec::new();
         args.append_leaves(&mut leaves);
         let mut leaves = leaves.into_iter();
         let mut given = Vec::with_capacity(self.params.len() + 1);
-        let room = match &self.result {
-            Way::Leaves(_) => None,
-            Way::Memory(bytes, _) => Some(cells(&vec![0; *bytes])),
-        };
+        if let Way::Memory(bytes, _) = self.result {
+            given.push(LowArg::Room(bytes));
+        }
         for way in &self.params {
             match way {
                 Way::Leaves(abis) => given.extend(leaves.by_ref().zip(abis).map(|(bits, abi)| match abi {
-                    Abi::Ptr => Given::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
-                    _ => Given::Bits(bits),
+                    Abi::Ptr => LowArg::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
+                    _ => LowArg::Bits(bits),
                 })),
                 Way::Memory(bytes, places) => {
                     let mut memory = vec![0; *bytes];
@@ -71,32 +88,88 @@ impl ByMemory {
                             place.copy_from_slice(&bits[..size]);
                         }
                     }
-                    given.push(Given::Memory(cells(&memory)));
+                    given.push(LowArg::Memory(memory));
                 }
             }
         }
-        let room_word = room.iter().map(|room| Word::Memory(room));
-        let words = room_word.chain(given.iter().map(|given| match given {
-            Given::Bits(bits) => Word::Bits(*bits),
-            Given::Pointer(pointer) => Word::Pointer(*pointer),
-            Given::Memory(memory) => Word::Memory(memory),
-        }));
-        let words: Vec<Word<'_, '_>> = words.collect();
-        let got = self.func.call_with(&words)?;
-        match (&self.result, &room) {
-            (Way::Memory(_, places), Some(room)) => {
-                let bytes: Vec<u8> = room.iter().flat_map(|cell| cell.get().to_ne_bytes()).collect();
-                let mut leaves = places.iter().map(|&(at, size)| {
-                    let mut bits = [0; 16];
-                    if let Some(place) = bytes.get(at..at + size) {
-                        bits[..size].copy_from_slice(place);
-                    }
-                    u128::from_ne_bytes(bits)
-                });
-                Ok(R::from_leaves(&mut leaves)?)
-            }
-            _ => Ok(R::from_leaves(&mut got.into_iter())?),
+        given
+    }
+
+    /// The value of low results, and of the bytes in the room for the result. Missing ones are zero.
+    ///
+    /// # Errors
+    /// The value has no counterpart in Rust.
+    pub fn unpack<R: Value>(&self, results: &[u128], room: &[u8]) -> Result<R, ValueError> {
+        match &self.result {
+            Way::Leaves(_) => R::from_leaves(&mut results.iter().copied()),
+            Way::Memory(_, places) => R::from_leaves(&mut places.iter().map(|&(at, size)| {
+                let mut bits = [0; 16];
+                if let Some(place) = room.get(at..at + size) {
+                    bits[..size].copy_from_slice(place);
+                }
+                u128::from_ne_bytes(bits)
+            })),
         }
+    }
+}
+
+/// A function, and how each of its values is passed.
+#[derive(Debug)]
+pub(crate) struct ByMemory {
+    func: UntypedFunc,
+    packing: Packing,
+}
+
+impl ByMemory {
+    /// The function, whose values have these types.
+    pub(crate) fn new(func: UntypedFunc, ty: &FunctionType) -> ByMemory {
+        ByMemory { func, packing: Packing::new(ty) }
+    }
+
+    /// Calls the function.
+    pub(crate) fn call<A: Params, R: Value>(&self, args: A) -> Result<R, CallError> {
+        let args = LowArgs::new(self.packing.pack(args));
+        let results = self.func.call_with(&args.words())?;
+        Ok(self.packing.unpack(&results, &args.room())?)
+    }
+}
+
+/// Low arguments with the memory of those that are passed in memory, for any number of calls.
+#[derive(Debug)]
+pub struct LowArgs {
+    args: Vec<LowArg>,
+    /// In the order of the arguments that have some.
+    memory: Vec<Vec<Cell<u128>>>,
+}
+
+impl LowArgs {
+    /// Allocates the memory.
+    pub fn new(args: Vec<LowArg>) -> LowArgs {
+        let memory = args.iter().filter_map(|arg| match arg {
+            LowArg::Memory(bytes) => Some(cells(bytes)),
+            LowArg::Room(bytes) => Some(cells(&vec![0; *bytes])),
+            LowArg::Bits(_) | LowArg::Pointer(_) => None,
+        });
+        let memory = memory.collect();
+        LowArgs { args, memory }
+    }
+
+    /// The arguments of [`UntypedFunc::call_with`].
+    pub fn words(&self) -> Vec<Word<'_, '_>> {
+        let mut memory = self.memory.iter();
+        let word = |arg: &LowArg| match arg {
+            LowArg::Bits(bits) => Word::Bits(*bits),
+            LowArg::Pointer(pointer) => Word::Pointer(*pointer),
+            LowArg::Memory(_) | LowArg::Room(_) => Word::Memory(memory.next().map_or(&[], Vec::as_slice)),
+        };
+        self.args.iter().map(word).collect()
+    }
+
+    /// The bytes in the room for the result, after a call; empty if there is none.
+    pub fn room(&self) -> Vec<u8> {
+        let mut held = self.args.iter().filter(|arg| matches!(arg, LowArg::Room(_) | LowArg::Memory(_)));
+        let room = held.position(|arg| matches!(arg, LowArg::Room(_))).and_then(|at| self.memory.get(at));
+        room.into_iter().flatten().flat_map(|cell| cell.get().to_ne_bytes()).collect()
     }
 }
 

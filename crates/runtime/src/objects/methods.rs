@@ -61,8 +61,8 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
-use brolga_ir::Context;
 use brolga_ir::types::{LayoutError, Statics, Type, TypeKind};
+use brolga_ir::{Context, FuncId, Level, Module};
 
 use crate::heap::{Heap, Object, Root, Scope, TypeRef};
 use crate::retired::{RetireList, Retired, RetiredCode, free};
@@ -140,6 +140,21 @@ pub struct MethodRow {
     pub name: String,
     /// The body.
     pub entry: MethodEntry,
+}
+
+impl MethodRow {
+    /// A high function of a module as a row; `None` if dynamic calls cannot reach it, because it takes no function object.
+    pub fn of(module: &Module, id: FuncId, entry: MethodEntry) -> Option<MethodRow> {
+        let func = &module[id];
+        let (function, args) = func.sig.params.split_first().filter(|_| func.level == Level::High)?;
+        let mut args: Vec<Type> = args.iter().map(|param| param.ty).collect();
+        let rest = func.sig.vararg.then(|| {
+            args.pop();
+            module.vararg_element(func)
+        });
+        let (statics, name) = (func.sig.statics.clone(), func.symbol(&module.cx));
+        Some(MethodRow { function: function.ty, args, rest, statics, name, entry })
+    }
 }
 
 impl MethodRow {

@@ -8,17 +8,16 @@
 
 use std::sync::Arc;
 
-use brolga_codegen::same_type::TypeIn;
-use brolga_codegen::sig::{self, FieldType, FunctionType, InMemory, ObjectType, ValueType};
-use brolga_codegen::translate::{abi_of, signature_of};
 use brolga_ir::abi::{Form, FormKind, NativeSignature, form};
 use brolga_ir::types::{Field, FieldRepr, Layout, Repr};
-use brolga_ir::{Context, Func, FuncId, Level, Module, Signature, Type, TypeKind, Types};
+use brolga_ir::{Context, Func, FuncId, Level, LowType, Module, Signature, Type, TypeKind, Types};
 
-use crate::bridge::julia_type;
+use crate::same_type::TypeIn;
+use crate::sig::{self, FieldType, FunctionType, InMemory, ObjectType, ValueType};
+use crate::translate::{abi_of, signature_of};
 
 /// The type of a function for typed calls: the types of its source, and the registers of its low form.
-pub(crate) fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
+pub fn function_type(module: &Module, id: FuncId, low: &Func) -> FunctionType {
     let func = &module[id];
     let types = &module.cx.types;
     let symbol = func.symbol(&module.cx);
@@ -40,7 +39,7 @@ fn low_type(types: &Types, symbol: String, low: &Func, signature: sig::Signature
 }
 
 /// The type of a declared function at typed calls; `None` if it has no native form.
-pub(crate) fn type_of_declaration(cx: &Arc<Context>, func: &Func) -> Option<FunctionType> {
+pub fn type_of_declaration(cx: &Arc<Context>, func: &Func) -> Option<FunctionType> {
     let symbol = func.symbol(cx);
     match func.level {
         Level::High => declared_type(cx, symbol, &func.sig),
@@ -49,12 +48,12 @@ pub(crate) fn type_of_declaration(cx: &Arc<Context>, func: &Func) -> Option<Func
 }
 
 /// The type of a function at typed calls, available before lowering; `None` if it has no native form.
-pub(crate) fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
+pub fn type_of(module: &Module, id: FuncId) -> Option<FunctionType> {
     type_of_declaration(&module.cx, &module[id])
 }
 
 /// The type of a high function for typed calls, before it is lowered; `None` if it has no native form.
-pub(crate) fn declared_type(cx: &Arc<Context>, symbol: String, sig: &Signature) -> Option<FunctionType> {
+pub fn declared_type(cx: &Arc<Context>, symbol: String, sig: &Signature) -> Option<FunctionType> {
     let native = NativeSignature::new(&cx.types, sig).ok()?;
     let signature = native_signature(&native);
     Some(high_type(cx, symbol, &native, signature))
@@ -86,7 +85,7 @@ fn given_params(native: &NativeSignature) -> impl Iterator<Item = &Form> {
 
 /// Whether `found` is the type of high functions with this signature, judged by the types of one context. Otherwise it may still be
 /// called in the same way.
-pub(crate) fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionType) -> bool {
+pub fn is_type_of(cx: &Arc<Context>, sig: &Signature, found: &FunctionType) -> bool {
     let Ok(native) = NativeSignature::new(&cx.types, sig) else { return false };
     let is_of = |form: &Form, value: &ValueType| {
         value.ty.as_ref().is_some_and(|ty| ty.cx.is_same(cx) && ty.ty == form.ty)
@@ -167,5 +166,20 @@ fn low_result(mut results: Vec<ValueType>) -> ValueType {
         0 => ValueType::ghost("Nothing"),
         1 => results.remove(0),
         _ => ValueType::tuple(results),
+    }
+}
+
+/// The Julia type that represents a low value: integers are signed, and addresses have an unspecified element type.
+pub fn julia_type(types: &Types, low: LowType) -> Type {
+    match low {
+        LowType::I8 => Type::INT8,
+        LowType::I16 => Type::INT16,
+        LowType::I32 => Type::INT32,
+        LowType::I64 => Type::INT64,
+        LowType::I128 | LowType::V128 => Type::INT128,
+        LowType::F16 => Type::FLOAT16,
+        LowType::F32 => Type::FLOAT32,
+        LowType::F64 => Type::FLOAT64,
+        LowType::Ptr(_) => types.ptr(Type::NOTHING).unwrap_or(Type::UINT64),
     }
 }

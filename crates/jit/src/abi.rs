@@ -11,6 +11,6 @@ const OBJECTS: [usize; 8] =
     [LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, ARRAY_DATA, ARRAY_MEMORY, ARRAY_DIMS, TAG_BYTES];
 
 /// The number of all layouts and calls that code on this heap relies on.
-pub(crate) fn abi_of(heap: &HeapAbi) -> u64 {
+pub fn abi_of(heap: &HeapAbi) -> u64 {
     abi_id(heap, &OBJECTS)
 }
