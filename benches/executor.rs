@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use brolga::cache::CacheKey;
 use brolga::executor::{RemoteEngine, Spawn, serve_controller};
-use brolga::{Engine, Options, Program, Runtime, RuntimeOptions};
+use brolga::{Engine, Options, Program};
 use brolga_engine::remote::seal_program;
 use brolga_executor::{Executor, InProcess, Process, Receiver, UnitId};
 use brolga_jit::JitOptions;
@@ -46,15 +46,14 @@ function length(v::Vector{Int64})::Int64
 end
 "#;
 
-/// A program of `count` small functions, each of which calls the one before it.
+/// A program of `count` small functions.
 fn functions(count: usize) -> Program {
-    let mut text = String::from("function f0(n::Int64)::Int64\n1 ─      return n\nend\n");
-    for at in 1..count {
+    let mut text = String::new();
+    for at in 0..count {
         text.push_str(&format!(
             "function f{at}(n::Int64)::Int64\n1 ─ %1 = Base.slt_int(n, {at})::Bool\n└──      goto #3 if not %1\n2 ─ %3 = \
-             Base.mul_int(n, {at})::Int64\n└──      return %3\n3 ─ %5 = Base.sub_int(n, {at})::Int64\n│   %6 = invoke \
-             Main.f{}(%5::Int64)::Int64\n└──      return %6\nend\n",
-            at - 1
+             Base.mul_int(n, {at})::Int64\n└──      return %3\n3 ─ %5 = Base.sub_int(n, {at})::Int64\n│   %6 = \
+             Base.checked_sdiv_int(%5, n)::Int64\n└──      return %6\nend\n",
         ));
     }
     Program::read("functions.jlir", text.as_bytes()).expect("a program")
@@ -101,7 +100,7 @@ fn loading(c: &mut Criterion) {
     let engine = Engine::new(Options::new()).expect("an engine");
     let process = Process::spawn(spawn(), Arc::new(Silent)).expect("an executor");
     let key: &CacheKey = process.key();
-    let runtime = Runtime::new(RuntimeOptions::default());
+    let runtime = Engine::new(Options::new()).expect("an engine").runtime().clone();
     let here = InProcess::new(runtime, JitOptions::default(), key.clone()).expect("an executor");
     for count in [1_000, 10_000] {
         let program = functions(count);

@@ -279,6 +279,7 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "call",
         "call_low",
         "compile_only",
+        "compile_only",
         "components",
         "declaration",
         "first_form",

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::thread;
 
+use brolga::executor::{RemoteEngine, RemoteError};
 use brolga::ir::cursor::Cursor;
 use brolga::ir::func::{Param, Signature};
 use brolga::ir::{Context, Func, Level, Module, Type};
@@ -130,6 +131,8 @@ fn a_function_of_another_program_is_an_error() {
     };
     let error = engine(OptLevel::O1).compile_only(&program, [foreign]).unwrap_err();
     assert!(is_told(&error), "{error}");
+    let remote = RemoteEngine::in_process(Options::new()).unwrap().compile_only(&program, [foreign]);
+    assert!(matches!(&remote, Err(RemoteError::Program(error)) if is_told(error)), "{remote:?}");
     let options = brolga::opt::Options::default();
     let mut stages = Stages::new(program.module(), OptLevel::O1, &options, Cx::default());
     let outcomes = [

@@ -15,8 +15,8 @@ pub(crate) struct Args {}
 #[derive(Debug, clap::Args)]
 pub(crate) struct Executing {
     /// Run compiled code in a process of its own, which a crash ends: by this program, or by one such as `brolga-executor`
-    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["interp", "image"])]
-    executor: Option<PathBuf>,
+    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true, conflicts_with_all = ["interp", "image"])]
+    executor: Option<Option<PathBuf>>,
 }
 
 impl Executing {
@@ -26,9 +26,9 @@ impl Executing {
         options: impl FnOnce() -> brolga::Options,
     ) -> Result<Option<RemoteEngine>, Stop> {
         let Some(program) = &self.executor else { return Ok(None) };
-        let spawn = match program.as_os_str().is_empty() {
-            true => Spawn::new(std::env::current_exe()?).arg("executor"),
-            false => Spawn::new(program),
+        let spawn = match program {
+            None => Spawn::new(std::env::current_exe()?).arg("executor"),
+            Some(program) => Spawn::new(program),
         };
         Ok(Some(RemoteEngine::spawn(options(), spawn)?))
     }

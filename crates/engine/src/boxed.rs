@@ -26,9 +26,9 @@ use brolga_runtime::objects::{CodeEntry, EntrySource, MethodEntry, MethodRow, Ne
 
 use crate::cached::{CodeCache, alone};
 use crate::error::Error;
-use crate::native_type::declared_type;
 use crate::options::tier;
 use crate::pipeline::place;
+use brolga_codegen::native_type::declared_type;
 
 /// How entries are compiled.
 #[derive(Clone, Debug)]

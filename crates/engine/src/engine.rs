@@ -31,11 +31,11 @@ use crate::boxed::{self, Recipe};
 use crate::bridge;
 use crate::cached::{CodeCache, How, Packages, compile_program, keep_run};
 use crate::error::Error;
-use crate::native_type::function_type;
 use crate::options::{Options, tier};
 use crate::pipeline::watched;
 use crate::program::Program;
 use crate::stages::{Linked, Stages};
+use brolga_codegen::native_type::function_type;
 
 /// Compiles programs and links them into the process. Clones share one engine.
 #[derive(Clone)]

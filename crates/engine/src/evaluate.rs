@@ -36,9 +36,9 @@ use crate::cached::facts_of_run;
 use crate::engine::{Engine, Unit};
 use crate::error::Error;
 use crate::image::{self, Image};
-use crate::native_type::julia_type;
 use crate::program::Program;
 use crate::remote::{RemoteEngine, RemoteError, RemoteUnit, RemoteUntyped};
+use brolga_codegen::native_type::julia_type;
 
 /// The signal of C's `abort`, on all systems.
 const SIGABRT: i32 = 6;

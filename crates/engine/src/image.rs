@@ -53,18 +53,18 @@ use brolga_opt::OptLevel;
 use brolga_runtime::FrameMaps;
 use brolga_runtime::heap::DEFAULT_ABI;
 
-use crate::abi::abi_of;
 use crate::boxed::{self, Recipe};
 use crate::clones::Clones;
 use crate::emission::{Emission, weight};
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
 use crate::library::Resolved;
-use crate::native_type::{function_type, type_of_declaration};
 use crate::options::{Options, tier};
 use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
 use crate::trim;
+use brolga_codegen::native_type::{function_type, type_of_declaration};
+use brolga_jit::abi::abi_of;
 
 pub use crate::library::{Library, LibraryImage};
 pub use crate::options::{BuildReport, Progress};

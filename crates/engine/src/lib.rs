@@ -45,9 +45,6 @@ mod sync;
 mod trim;
 mod varargs;
 
-use brolga_codegen::native_type;
-use brolga_jit::abi;
-
 pub use brolga_codegen::isa::CpuTarget;
 pub use engine::{Engine, Unit, build};
 pub use error::{Broken, Error, Fault};

@@ -23,7 +23,7 @@ use brolga_codegen::sig::{FunctionType, Signature, ValueType};
 use brolga_ir::{FuncId, Module};
 
 use crate::error::Error;
-use crate::native_type::type_of;
+use brolga_codegen::native_type::type_of;
 
 /// Julia's types that have an equivalent in C.
 const TYPES: &[(&str, &str)] = &[

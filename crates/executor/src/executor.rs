@@ -15,7 +15,7 @@ use brolga_ir::Context;
 use brolga_jit::CallError;
 use brolga_runtime::{Exception, Limits};
 
-use crate::process::ExecutorLost;
+use crate::lost::ExecutorLost;
 use crate::wire::{Given, Got, Refusal, Status, WireError};
 
 /// The number of a unit, chosen by the controller.

@@ -23,7 +23,7 @@ use brolga_ir::types::{FieldRepr, Repr};
 use brolga_ir::{Context, Module, Type, TypeKind, binary};
 use serde::{Deserialize, Serialize};
 
-use crate::wire::Blob;
+use crate::blob::Blob;
 
 /// Types that need no list.
 const COMMON: [Type; 18] = [

@@ -22,7 +22,7 @@
 //! | `graph` | values with everything that they refer to, as bytes |
 //! | `in_process` | [`InProcess`]: run time, loader, tables of units and cells |
 //! | `serve`, `become_executor` | a process that answers one controller; [`serve_controller`] for programs that are executors |
-//! | `process` | [`Process`]: the other process, as the controller sees it |
+//! | `lost`, `process` | [`Process`]: the other process, as the controller sees it |
 //! | [`fuzz`] | everything that reads bytes of the other side, for fuzzers |
 //!
 //! **Wire form.** What is sent is a unit as the cache of code stores it (`brolga_aot::unit`): machine code, relocations by symbols, frame
@@ -61,11 +61,13 @@
 #![forbid(unsafe_code)]
 
 mod become_executor;
+mod blob;
 mod executor;
 pub mod fuzz;
 mod graph;
 mod handshake;
 mod in_process;
+mod lost;
 mod process;
 mod serve;
 mod settings;
@@ -77,7 +79,8 @@ pub use executor::{CellId, Executor, ExecutorError, UnitId};
 pub use graph::{Graph, GraphError};
 pub use handshake::{Fact, HandshakeError, OpenError};
 pub use in_process::InProcess;
-pub use process::{Ending, ExecutorLost, Process, Receiver, Spawn, SpawnError};
+pub use lost::{Ending, ExecutorLost};
+pub use process::{Process, Receiver, Spawn, SpawnError};
 pub use serve::{ServeError, serve};
 pub use settings::{CodeSettings, ProcessLimits, RuntimeSettings, Settings};
 pub use stored::{Sealing, StoreError};

@@ -51,7 +51,7 @@ use brolga_ir::{Context, Type};
 use brolga_jit::{Compiled, Jit, JitOptions};
 use brolga_opt::OptLevel;
 
-use crate::abi::abi_of;
+use brolga_jit::abi::abi_of;
 
 pub(crate) use keys::{Keys, alone};
 pub(crate) use packages::{Collected, Packages};

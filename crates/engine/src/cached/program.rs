@@ -22,10 +22,10 @@ use brolga_opt::OptLevel;
 
 use super::{CodeCache, Keys};
 use crate::error::Error;
-use crate::native_type::{function_type, type_of};
 use crate::options::tier;
 use crate::pipeline::watched;
 use crate::stages::{Stages, dispatches};
+use brolga_codegen::native_type::{function_type, type_of};
 
 /// The settings of a compilation.
 pub(crate) struct How<'a> {

@@ -27,7 +27,7 @@ use brolga_ir::{Context, Func, FuncId, Module, Op, binary};
 use brolga_jit::Compiled;
 
 use super::{CodeCache, Kept};
-use crate::native_type::type_of;
+use brolga_codegen::native_type::type_of;
 
 /// The function may be called by dispatch.
 const IS_METHOD: u32 = 1;

@@ -17,8 +17,8 @@ use brolga_ir::{FuncId, Level, Module, Type};
 use super::error::RemoteError;
 use crate::boxed::Declared;
 use crate::engine::{Engine, with_bodies};
-use crate::native_type::type_of;
 use crate::program::Program;
+use brolga_codegen::native_type::type_of;
 
 /// A program for an executor, with the facts that callers need.
 pub(super) struct Portable {

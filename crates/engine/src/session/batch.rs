@@ -39,9 +39,9 @@ use super::tiering::interpreted::InterpretedBody;
 use super::tiering::policy::Limits;
 use super::type_names::{DeclaredTypes, NewType};
 use super::unit::CodegenUnit;
-use crate::native_type::type_of;
 use crate::program::check_built;
 use crate::session::tiering::profile::Profile;
+use brolga_codegen::native_type::type_of;
 
 mod step;
 

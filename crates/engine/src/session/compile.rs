@@ -42,11 +42,11 @@ use super::sync::lock;
 use super::target::{Native, Place};
 use crate::cached::{CodeCache, Continuation, KeptLoop};
 use crate::error::Error;
-use crate::native_type::{declared_type, function_type};
 use crate::options::tier;
 use crate::pipeline::{Run, watched};
 use crate::program::Callees;
 use crate::session::tiering::profile::Profile;
+use brolga_codegen::native_type::{declared_type, function_type};
 
 /// A loop of a function that was compiled in the first tier.
 pub(crate) struct FoundLoop {

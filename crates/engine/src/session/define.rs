@@ -42,7 +42,7 @@ use super::scope::without_bodies;
 use super::sync::lock;
 use super::type_names::DeclaredTypes;
 use super::{host, linking};
-use crate::native_type::type_of;
+use brolga_codegen::native_type::type_of;
 
 type MakeProgram = Box<dyn FnOnce(&Dylib) -> Result<Definitions, SessionError> + Send>;
 

@@ -33,10 +33,10 @@ use super::names_in::Bindings;
 use crate::boxed::Recipe;
 use crate::cached::{CodeCache, Keys};
 use crate::error::Error;
-use crate::native_type::{is_type_of, type_of};
 use crate::pipeline::{Pipeline, Settings};
 use crate::program::Callees;
 use crate::session::tiering::profile::Profile;
+use brolga_codegen::native_type::{is_type_of, type_of};
 
 /// Objects kept alive by code, in addition to its references.
 pub(crate) type Kept = Arc<dyn Any + Send + Sync>;

@@ -47,13 +47,13 @@ use super::linking;
 use super::scope::with_others;
 use super::target::Native;
 use super::workers::Workers;
-use crate::abi::abi_of;
 use crate::boxed::Declared;
 use crate::cached::{Collected, Packages};
 use crate::error::Error;
-use crate::native_type::type_of;
 use crate::options::Options;
 use crate::sync::lock;
+use brolga_codegen::native_type::type_of;
+use brolga_jit::abi::abi_of;
 
 /// The settings for building a package.
 ///

@@ -35,7 +35,7 @@ use super::tiering::policy::Limits;
 use super::tiering::profile::Profile;
 use super::unit::CodegenUnit;
 use super::variables::DeclaredVariables;
-use crate::native_type::type_of;
+use brolga_codegen::native_type::type_of;
 
 /// A prepared program of the dylib that defines it.
 pub(super) struct Prepared<'p> {

@@ -21,7 +21,7 @@ use super::shared::Shared;
 use super::sync::lock;
 use super::target::Native;
 use super::unit::compile_and_link;
-use crate::native_type::type_of;
+use brolga_codegen::native_type::type_of;
 
 /// A promised function: its name and types.
 ///

@@ -15,7 +15,6 @@ use std::cell::Cell;
 use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 
 use super::func::{CallError, LookupError, UntypedFunc, Word};
-use super::typed::check_types;
 use super::value::{Params, Value, ValueError};
 
 /// How the values of a function are passed.
@@ -110,6 +109,31 @@ impl Packing {
                 u128::from_ne_bytes(bits)
             })),
         }
+    }
+}
+
+/// Checks that Rust types stand for a function's types. Each Rust type is given by its name and whether it stands for the
+/// Julia type.
+pub(super) fn check_types(
+    name: &str,
+    ty: &FunctionType,
+    given: usize,
+    param: &dyn Fn(usize, &ValueType) -> (&'static str, bool),
+    (rust, fits): (&'static str, bool),
+) -> Result<(), LookupError> {
+    if given != ty.params.len() {
+        return Err(LookupError::Count { name: name.into(), expected: ty.params.len(), given });
+    }
+    for (at, wanted) in ty.params.iter().enumerate() {
+        let (rust, fits) = param(at, wanted);
+        if !fits {
+            let (index, julia) = (at + 1, wanted.name.clone());
+            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
+        }
+    }
+    match fits {
+        true => Ok(()),
+        false => Err(LookupError::Result { name: name.into(), julia: ty.result.name.clone(), rust }),
     }
 }
 

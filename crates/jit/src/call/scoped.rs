@@ -86,8 +86,8 @@ use brolga_codegen::sig::{Abi, FunctionType, ValueType};
 use brolga_runtime::Limits;
 use brolga_runtime::heap::{Bits, Root, Scope};
 
+use crate::call::by_memory::check_types;
 use crate::call::func::{CallError, Callable, LookupError, UntypedFunc, Word};
-use crate::call::typed::check_types;
 use crate::call::value::{Handle, Value, ValueError};
 use crate::cell::IndirectCell;
 use crate::unit::Unit;

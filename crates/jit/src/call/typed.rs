@@ -9,10 +9,10 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use brolga_codegen::sig::{FunctionType, ValueType};
+use brolga_codegen::sig::FunctionType;
 use brolga_runtime::Limits;
 
-use super::by_memory::ByMemory;
+use super::by_memory::{ByMemory, check_types};
 use super::func::{CallError, Callable, LookupError, UntypedFunc};
 use super::value::{Params, Value};
 use crate::cell::IndirectCell;
@@ -90,31 +90,6 @@ impl IndirectCell {
     /// The function, to be called with Rust values of the given types.
     pub fn func<A: Params, R: Value>(&self) -> Result<TypedFunc<A, R>, LookupError> {
         typed(Callable::of_cell(self)?, self.ty(), || self.untyped())
-    }
-}
-
-/// Checks that Rust types stand for a function's types. Each Rust type is given by its name and whether it stands for the
-/// Julia type.
-pub(super) fn check_types(
-    name: &str,
-    ty: &FunctionType,
-    given: usize,
-    param: &dyn Fn(usize, &ValueType) -> (&'static str, bool),
-    (rust, fits): (&'static str, bool),
-) -> Result<(), LookupError> {
-    if given != ty.params.len() {
-        return Err(LookupError::Count { name: name.into(), expected: ty.params.len(), given });
-    }
-    for (at, wanted) in ty.params.iter().enumerate() {
-        let (rust, fits) = param(at, wanted);
-        if !fits {
-            let (index, julia) = (at + 1, wanted.name.clone());
-            return Err(LookupError::Argument { name: name.into(), index, julia, rust });
-        }
-    }
-    match fits {
-        true => Ok(()),
-        false => Err(LookupError::Result { name: name.into(), julia: ty.result.name.clone(), rust }),
     }
 }
 
