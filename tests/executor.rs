@@ -315,10 +315,10 @@ fn the_executor_is_killed_at_each_of_many_steps() {
             let pid = rustix::process::Pid::from_raw(process as i32).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         };
-        if step % 2 == 0 {
+        if step.is_multiple_of(2) {
             kill();
         }
-        let killer = (step % 2 == 1).then(|| {
+        let killer = (!step.is_multiple_of(2)).then(|| {
             std::thread::scope(|scope| {
                 let killer = scope.spawn(|| {
                     pause(Duration::from_micros(u64::from(step) * 20));
@@ -364,7 +364,7 @@ fn attempt(
 ) -> Result<Option<RemoteUnit>, ExecutorLost> {
     let loss = |error: RemoteError| error.lost().cloned().unwrap_or_else(|| panic!("step {step}: {error}"));
     let call = |error: ExecutorError| error.lost().cloned().unwrap_or_else(|| panic!("step {step}: {error}"));
-    let Some(unit) = units.last().filter(|_| step % 5 != 0) else {
+    let Some(unit) = units.last().filter(|_| !step.is_multiple_of(5)) else {
         return engine.compile(&program(PROGRAM)).map(Some).map_err(loss);
     };
     match step % 5 {

@@ -13,7 +13,7 @@
 //! they arrive (`wire.rs`). It may not answer at all: [`Spawn::kill_after`] bounds the time that it has after a deadline.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, BufReader, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -160,7 +160,7 @@ struct Lanes {
 
 /// A connection for one call at a time.
 struct Lane {
-    stream: UnixStream,
+    stream: BufReader<UnixStream>,
     buffer: Vec<u8>,
     /// Whether reading has a time limit.
     is_timed: bool,
@@ -459,7 +459,7 @@ impl Process {
         drop(requests);
         sent.map_err(|error| self.unsent(error))?;
         match self.reply(&mut replies)? {
-            Reply::Done => Ok(Lane { stream, buffer: Vec::new(), is_timed: false }),
+            Reply::Done => Ok(Lane { stream: BufReader::new(stream), buffer: Vec::new(), is_timed: false }),
             Reply::Refused(refusal) => Err(refusal.into()),
             Reply::Status(_) => Err(self.not_due("a status")),
         }
@@ -484,13 +484,16 @@ impl Process {
         let limits = WireLimits { microseconds, fuel: remaining.fuel, has_token: remaining.has_token };
         let limit = self.spawn.kill_after.and_then(|grace| remaining.time?.checked_add(grace));
         if limit.is_some() || lane.is_timed {
-            let set = lane.stream.set_read_timeout(limit.map(|limit| limit.max(Duration::from_millis(1))));
+            let set = lane
+                .stream
+                .get_ref()
+                .set_read_timeout(limit.map(|limit| limit.max(Duration::from_millis(1))));
             set.map_err(|error| self.failed(error.into()))?;
             lane.is_timed = limit.is_some();
         }
         let call = Call { number, cell: cell.0, given, limits };
         let Lane { stream, buffer, .. } = lane;
-        send(stream, buffer, &call).map_err(|error| self.unsent(error))?;
+        send(stream.get_mut(), buffer, &call).map_err(|error| self.unsent(error))?;
         loop {
             match receive(stream, buffer) {
                 Ok(Some(Answer::Done { outcome, fuel })) => return Ok((outcome, fuel)),

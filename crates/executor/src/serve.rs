@@ -14,7 +14,7 @@
 //! The control connection ends with the controller. Then calls under a token end, and [`serve`] returns.
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSliceMut, Write};
+use std::io::{self, BufReader, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -176,8 +176,8 @@ fn serve_lane(mut stream: UnixStream, shared: &Shared) -> Result<(), WireError> 
         Some(outgoing) => Some(outgoing.lane(stream.try_clone()?)),
         None => None,
     };
-    let mut buffer = Vec::new();
-    while let Some(call) = receive::<Call>(&mut stream, &mut buffer)? {
+    let (mut buffer, mut calls) = (Vec::new(), BufReader::new(stream.try_clone()?));
+    while let Some(call) = receive::<Call>(&mut calls, &mut buffer)? {
         let fuel = call.limits.fuel.map(Fuel::new);
         let outcome = fenced(|| shared.call(call, fuel.as_ref()));
         let outcome = outcome.unwrap_or_else(|text| {

@@ -12,7 +12,7 @@
 //! A lane carries one call at a time; a controller has as many as it has calls under way. Both directions are read with the same limits: a
 //! frame is at most [`MAX_FRAME`] bytes long, its memory is allocated as its bytes arrive, and a message must use all bytes of its frame.
 //!
-//! Cost: one write and two reads for each message.
+//! Cost: one write and one read for each message on a lane, which is read through a buffer.
 
 use std::io::{self, Read, Write};
 

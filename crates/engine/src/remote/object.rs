@@ -147,7 +147,10 @@ impl RemoteValue for () {
     }
 }
 
-fn check(ty: &FunctionType, given: &[(&'static str, fn(&ValueType) -> bool)]) -> Result<(), LookupError> {
+/// The name of a Rust type, and whether it stands for a type.
+type Given = (&'static str, fn(&ValueType) -> bool);
+
+fn check(ty: &FunctionType, given: &[Given]) -> Result<(), LookupError> {
     let name = || ty.name.clone();
     if given.len() != ty.params.len() {
         return Err(LookupError::Count { name: name(), expected: ty.params.len(), given: given.len() });
