@@ -49,8 +49,9 @@ impl Limits {
         cancel: impl Fn() + Send + Sync + 'static,
         body: impl FnOnce(Remaining) -> (R, Option<u64>),
     ) -> Result<R, Ended> {
+        let end = self.end();
         let now = Instant::now();
-        let time = match self.end() {
+        let time = match end {
             Some(at) if at <= now => return Err(Ended::Deadline),
             end => end.map(|at| at - now),
         };
