@@ -31,6 +31,9 @@ impl<P: Parts> Machine<P> {
                 if entry.label.symbol != *symbol || entry.label.dylib != id || !entry.named {
                     return Err(format!("{symbol:?} leads to another entry"));
                 }
+                if !dylib.symbols.contains_key(&symbol.whole()) {
+                    return Err(format!("{symbol:?} is a part of nothing"));
+                }
                 named += 1;
             }
         }
