@@ -9,9 +9,11 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 20] = [
+pub(crate) const SWEPT: [&str; 22] = [
     "crates/aot",
     "crates/cache",
+    "crates/capi",
+    "crates/cli",
     "crates/codegen",
     "crates/derive",
     "crates/engine",

@@ -46,7 +46,7 @@ pub enum BridgeError {
         given: usize,
     },
     /// Compiled code returned bits that are not a value of the result's type.
-    #[error("the result is no value of type `{ty}`")]
+    #[error("the result is not a value of type `{ty}`")]
     Result { ty: String },
     /// The call returned no value.
     #[error(transparent)]

@@ -25,7 +25,7 @@ struct StrayComment;
 
 impl fmt::Display for StrayComment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this comment stands inside a function or declaration, where the normal form has none")
+        f.write_str("this comment is inside a function or declaration, where the normal form has none")
     }
 }
 

@@ -59,7 +59,7 @@ impl fmt::Display for Retyped {
         let Retyped { function, before, now } = self;
         write!(
             f,
-            "{function} gives `{now}` now, and gave `{before}` before: callers that rely on that are to be defined again"
+            "{function} returns `{now}` now, and returned `{before}` before: define callers that rely on it again"
         )
     }
 }

@@ -39,7 +39,7 @@ struct Shared {
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum GlobalError {
     /// No unit has a variable of this name.
-    #[error("no unit knows a global variable `{name}`")]
+    #[error("no unit has a global variable `{name}`")]
     Unknown {
         /// The requested name.
         name: String,

@@ -59,7 +59,7 @@ pub enum AttachError {
     /// The running code is on a stack made by the program (`makecontext`, fibers), where the limit of the
     /// thread's own stack is meaningless.
     #[error(
-        "compiled code runs on the stack that the system gave the thread, not on one that the program has made; call it from there, or from another thread"
+        "compiled code runs on the stack that the system made for the thread, not on one that the program has made; call it from there, or from another thread"
     )]
     OtherStack,
     /// The operating-system thread is ending and has destroyed its thread-local values.
