@@ -300,7 +300,7 @@ fn value(name: &str, args: &[&str]) -> String {
 }
 
 fn functions() -> String {
-    let mut table = "| call | gives |\n|---|---|\n".to_owned();
+    let mut table = "| call | value |\n|---|---|\n".to_owned();
     for (name, args) in CALLS {
         let spelled = if name.starts_with(|c: char| c.is_alphabetic()) || args.len() != 2 {
             format!("{name}({})", args.join(", "))
