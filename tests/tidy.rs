@@ -14,6 +14,7 @@
 //! | no source, test, example or document uses a retired word | `tests/tidy/retired.txt` |
 //! | no document, and no comment of a listed crate, has a phrase that reads translated | `tests/support/words.rs` |
 //! | a page of the guide is listed, and its snippets are tests | `docs/guide/src/SUMMARY.md`, `src/guide.rs` |
+//! | the guide lists every error code and option | `docs/guide/src/errors.md`, `docs/guide/src/options.md` |
 //! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
 //!
 //! Everything is textual, on code with comments and strings blanked out (`support::code_of`).
@@ -525,6 +526,39 @@ fn every_page_of_the_guide_is_listed_and_its_snippets_run() {
         }
     }
     hold("Pages of the guide:", &broken);
+}
+
+#[test]
+fn the_reference_lists_every_error_code_and_option() {
+    let is_code = |text: &&str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    let index = read("docs/guide/src/errors.md");
+    let mut broken = Vec::new();
+    for path in ["doors/door.rs", "text/error.rs", "text/resolve/error.rs", "verify/codes.rs"] {
+        let text = read(&format!("crates/ir/src/{path}"));
+        let start = text.find("fn code(").expect("the codes");
+        let codes = &text[start..];
+        let codes =
+            if path.starts_with("verify") { codes } else { codes.split("\n    }\n").next().unwrap_or(codes) };
+        let arms =
+            codes.lines().map(str::trim).filter(|line| line.contains("=> \"") || line.starts_with('"'));
+        for code in arms.filter_map(|arm| arm.split('"').nth(1)).filter(is_code) {
+            if !index.contains(&format!("`{code}`")) {
+                broken.push(format!("docs/guide/src/errors.md: `{code}` of {path} is missing"));
+            }
+        }
+    }
+    let table = read("docs/guide/src/options.md");
+    for (path, what) in [("options.rs", "option"), ("session/definitions.rs", "kind of definition")] {
+        let text = read(&format!("crates/engine/src/{path}"));
+        let methods = text.lines().filter(|line| line.starts_with("    pub fn ") && line.contains("self"));
+        let names = methods.filter(|line| !line.contains("&self")).filter_map(|line| {
+            line.trim().strip_prefix("pub fn ")?.split(|c: char| !is_ident_char(c)).next()
+        });
+        for name in names.filter(|name| !table.contains(&format!("`{name}("))) {
+            broken.push(format!("docs/guide/src/options.md: the {what} `{name}` is missing"));
+        }
+    }
+    hold("The guide's reference is complete:", &broken);
 }
 
 /// Words of `line` that start with a folder of the repository; patterns (`*`, `<name>`, capitals as place-holders) are no paths.
