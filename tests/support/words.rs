@@ -1,4 +1,4 @@
-//! Words that make a comment read translated, and what to write instead.
+//! Words that make a comment or document read translated, and what to write instead.
 //!
 //! ```text
 //!   comment block ──► words with lines; code spans and code fences removed ──► phrases of CLASSES ──► findings
@@ -157,6 +157,32 @@ pub(crate) fn translated(text: &str, code: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The findings in a Markdown text outside of fenced blocks, each with its line, from 1. Paragraphs, list items, headings and rows of
+/// tables are separate.
+pub(crate) fn translated_markdown(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut block = Vec::new();
+    let mut is_fenced = false;
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        let is_fence = line.starts_with("```");
+        let is_alone = line.starts_with(['|', '#']);
+        let is_item =
+            line.starts_with("- ") || line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(". ");
+        if is_fence || is_alone || is_item || line.is_empty() {
+            found.extend(findings(&std::mem::take(&mut block)));
+        }
+        is_fenced ^= is_fence;
+        if !is_fence && !is_fenced && !line.is_empty() {
+            block.push((index + 1, line));
+        }
+        if is_alone {
+            found.extend(findings(&std::mem::take(&mut block)));
+        }
+    }
+    found.extend(findings(&block));
+    found
+}
+
 /// The text of a line's comment; `None` without one.
 fn comment<'a>(line: &'a str, code: &str) -> Option<&'a str> {
     let at = line.match_indices("//").map(|(at, _)| at).find(|&at| {
@@ -200,6 +226,10 @@ fn words(block: &[(usize, &str)]) -> Vec<Word> {
                 }
                 if word.ends_with(['.', ':', '*', '►']) {
                     words.push((*line, ".".to_owned()));
+                }
+                // No phrase crosses the cells of a table.
+                if word == "|" {
+                    words.push((*line, "|".to_owned()));
                 }
             }
         }
