@@ -12,7 +12,7 @@
 //! | every path that a document names exists | the documents |
 //! | headers, file lengths, no stubs | here |
 //! | no source, test, example or document uses a retired word | `tests/tidy/retired.txt` |
-//! | no document, and no comment of a listed crate, has a phrase that reads translated | `tests/support/words.rs` |
+//! | no document, no message, and no comment of a listed crate has a phrase that reads translated | `tests/support/words.rs` |
 //! | a page of the guide is listed, and its snippets are tests | `docs/guide/src/SUMMARY.md`, `src/guide.rs` |
 //! | the guide lists every error code and option | `docs/guide/src/errors.md`, `docs/guide/src/options.md` |
 //! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
@@ -467,6 +467,18 @@ fn no_comment_reads_translated() {
 }
 
 #[test]
+fn no_message_reads_translated() {
+    let mut broken = Vec::new();
+    for file in
+        rust_files().iter().filter(|file| file.path.starts_with("crates/") && file.path.contains("/src/"))
+    {
+        let found = words::translated_messages(&read(&file.path), &file.code, &file.shipped);
+        broken.extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
+    }
+    hold("Messages that read translated:", &broken);
+}
+
+#[test]
 fn phrases_are_found_across_lines_and_outside_code() {
     let lines = |text: &str| -> Vec<usize> {
         let mut lines: Vec<_> =
@@ -488,6 +500,11 @@ fn phrases_are_found_across_lines_and_outside_code() {
     assert_eq!(lines("It is in\nfront.\n\n```text\nbehind\n```\n\nbehind"), [1, 8]);
     assert_eq!(lines("| it is in | front |\n|---|---|\n| behind |\n- It lies\n- `lies`"), [3, 4]);
     assert_eq!(lines("- one\n- Of each, one.\n# There is\nno title"), [2]);
+
+    let messages = |text: &str| words::translated_messages(text, &code_of(text), &code_of(text)).len();
+    let found = ["f(\"it is no name\");", "f(\"a \\\"b\\\" lies\"); // behind"].map(messages);
+    assert_eq!(found, [1, 1]);
+    assert_eq!(["let behind = \"lies\";", "// \"it lies\"", "f(\"`gives` it\");"].map(messages), [0; 3]);
 }
 
 fn has_macro(code: &str, line: usize, name: &str) -> bool {

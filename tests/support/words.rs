@@ -183,12 +183,35 @@ pub(crate) fn translated_markdown(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The findings in the string literals of a Rust file, of those with several words. `shipped` is `code` without what only tests compile.
+pub(crate) fn translated_messages(text: &str, code: &str, shipped: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (index, (line, (code, shipped))) in text.lines().zip(code.lines().zip(shipped.lines())).enumerate() {
+        let is_test = shipped.trim().is_empty() && !code.trim().is_empty();
+        let end = comment_start(line, code).unwrap_or(line.len());
+        let escaped = line[..end].replace("\\\"", "'");
+        // Between quotes is every second piece.
+        for literal in escaped.split('"').skip(1).step_by(2) {
+            let is_message = literal.contains(' ') && !literal.starts_with('%');
+            // A message may continue a sentence.
+            let literal = format!("it {literal}");
+            let found_here = (is_message && !is_test).then(|| findings(&[(index + 1, &literal)]));
+            found.extend(found_here.into_iter().flatten());
+        }
+    }
+    found
+}
+
 /// The text of a line's comment; `None` without one.
 fn comment<'a>(line: &'a str, code: &str) -> Option<&'a str> {
-    let at = line.match_indices("//").map(|(at, _)| at).find(|&at| {
-        (at == 0 || line[..at].ends_with(' ')) && code.get(at..).is_none_or(|rest| rest.trim().is_empty())
-    })?;
+    let at = comment_start(line, code)?;
     Some(line[at..].trim_start_matches('/').trim_start_matches('!').trim())
+}
+
+fn comment_start(line: &str, code: &str) -> Option<usize> {
+    line.match_indices("//").map(|(at, _)| at).find(|&at| {
+        (at == 0 || line[..at].ends_with(' ')) && code.get(at..).is_none_or(|rest| rest.trim().is_empty())
+    })
 }
 
 /// The findings in consecutive lines of one paragraph.

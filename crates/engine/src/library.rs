@@ -279,7 +279,7 @@ impl Resolved {
         let ty = ty.ok_or_else(|| refused("it has no native form".to_owned()))?;
         let (result, params) = c_types(&ty).map_err(|foreign| {
             let takes = format!(
-                "`{foreign}` is no type of C: integers of 8 to 64 bits, `Float32`, `Float64`, `Bool`, \
+                "`{foreign}` is not a type of C: integers of 8 to 64 bits, `Float32`, `Float64`, `Bool`, \
                  `Char`, `Ptr` and `Nothing` as a result are"
             );
             refused(takes)
@@ -486,7 +486,7 @@ end
         let lib = || Library::new("lib");
         assert!(message(&lib().export("none")).contains("no such function"));
         assert!(message(&lib().export("twice")).contains("`twice(Float64)`, `twice(Int64)`"));
-        assert!(message(&lib().export("text")).contains("`String` is no type of C"));
+        assert!(message(&lib().export("text")).contains("`String` is not a type of C"));
         assert!(message(&lib().export("void")).contains("has a meaning in C"));
         assert!(message(&lib().export_as("add", "a-b")).contains("is no identifier"));
         assert!(message(&lib().export_as("add", "_Bool")).contains("is reserved by C"));

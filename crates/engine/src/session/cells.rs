@@ -1,7 +1,7 @@
 //! The indirect cells of a session's functions: their holders, and the removal of functions.
 //!
 //! ```text
-//!   session's tables ── Entered ──┐     by identity: `Placed`
+//!   session's tables ── Entered ──┐
 //!                                 ├──► CellOwner ──► versions of the function, each for its worlds       (crates/jit/src/cell/)
 //!   orphans (below) ──────────────┘
 //!   units that call it, handles ─────► IndirectCell: only calls through it
@@ -42,14 +42,19 @@ use brolga_linking::Label;
 use brolga_runtime::{RetiredCode, Runtime};
 
 use super::sync::lock;
-use super::target::{Place, Placed};
 
 /// The orphans of a session.
 pub(crate) struct Cells {
     /// By the identity of their cells.
     orphans: Mutex<Orphans>,
-    placed: Arc<Placed>,
+    others: Arc<dyn Others>,
     runtime: Arc<Runtime>,
+}
+
+/// The functions that are not orphans.
+pub(crate) trait Others: Send + Sync {
+    /// The function whose cell has this identity.
+    fn function(&self, identity: usize) -> Option<Function>;
 }
 
 #[derive(Default)]
@@ -62,17 +67,14 @@ struct Orphan {
 }
 
 impl Cells {
-    pub(crate) fn new(placed: &Arc<Placed>, runtime: &Arc<Runtime>) -> Arc<Cells> {
-        Arc::new(Cells { orphans: Mutex::default(), placed: placed.clone(), runtime: runtime.clone() })
+    pub(crate) fn new(others: Arc<dyn Others>, runtime: &Arc<Runtime>) -> Arc<Cells> {
+        Arc::new(Cells { orphans: Mutex::default(), others, runtime: runtime.clone() })
     }
 
     /// The symbols of the functions whose cells have these identities; missing cells are skipped.
     fn symbols(&self, identities: &[usize]) -> Vec<String> {
         let orphan = |identity: &usize| Some(lock(&self.orphans).0.get(identity)?.function.clone());
-        let function = |identity: &usize| {
-            let placed = self.placed.at(*identity).and_then(Place::function);
-            placed.or_else(|| orphan(identity))
-        };
+        let function = |identity: &usize| self.others.function(*identity).or_else(|| orphan(identity));
         let functions = identities.iter().filter_map(function);
         functions.map(|function| function.cell.name().to_owned()).collect()
     }

@@ -41,8 +41,8 @@ pub(crate) struct Totals {
 
 impl Shared {
     pub(crate) fn new(jit: Jit, recipe: Recipe, methods: Arc<MethodTable>, in_background: bool) -> Shared {
-        let placed = Arc::default();
-        let cells = Cells::new(&placed, jit.runtime());
+        let placed: Arc<Placed> = Arc::default();
+        let cells = Cells::new(placed.clone(), jit.runtime());
         Shared {
             jit,
             recipe,

@@ -19,8 +19,8 @@ use brolga_ir::FuncId;
 use brolga_jit::{CellOwner, IndirectCell, LoadedObject, Unit};
 use brolga_linking::{Label, Responsibility, Symbol, SymbolFlags, Target};
 
-use super::cells::Entered;
 pub(crate) use super::cells::Function;
+use super::cells::{Entered, Others};
 use super::input::{CompilationInput, Origin};
 use super::linking;
 use super::sync::lock;
@@ -164,6 +164,12 @@ impl Placed {
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<usize, Place>> {
         self.places.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Others for Placed {
+    fn function(&self, identity: usize) -> Option<Function> {
+        self.at(identity).and_then(Place::function)
     }
 }
 
