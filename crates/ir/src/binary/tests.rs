@@ -7,7 +7,7 @@ use crate::constant::Const;
 use crate::func::{ForeignData, MetaData, MetaItem};
 use crate::hints::Inlining;
 use crate::intrinsic::Intrinsic;
-use crate::module::Global;
+use crate::module::{Global, GlobalKind};
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::text::show_module;
 use crate::types::{DeclKind, FieldDecl, Type};
@@ -36,7 +36,7 @@ fn sample(cx: &Arc<Context>) -> Module {
     let nested = types.tuple(&[pair, Type::INT64]).unwrap();
     let inner = Literal::Aggregate { ty: pair, fields: vec![one.clone(), one.clone()] };
     let init = Literal::Aggregate { ty: nested, fields: vec![inner, one] };
-    module.add_global(Global { name: names.intern("origin"), ty: nested, init, is_const: true }).unwrap();
+    module.add_global(Global { name: names.intern("origin"), ty: nested, init, kind: GlobalKind::Constant }).unwrap();
     module.add_func(high(cx, node, pair)).unwrap();
     module.add_func(low(cx)).unwrap();
     crate::verify::verify_module(&module).unwrap();
@@ -292,7 +292,7 @@ fn modules_that_text_cannot_express_are_refused() {
     let global = again(&|module| {
         let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
         let name = module.cx.names.intern("a\nb");
-        module.add_global(Global { name, ty: Type::INT64, init, is_const: false }).unwrap();
+        module.add_global(Global { name, ty: Type::INT64, init, kind: GlobalKind::Variable }).unwrap();
     });
     assert_eq!(global, "there is no thing named `a\\nb`");
     let function = again(&|module| {

@@ -6,7 +6,7 @@ use crate::builtin::Builtin;
 use crate::entity::Slot;
 use crate::func::{CalleeData, ForeignData, Param, Signature, SlotData};
 use crate::intrinsic::Intrinsic;
-use crate::module::{Global, Literal};
+use crate::module::{Global, GlobalKind, Literal};
 use crate::op::{Access, Op, Ordering, Region};
 use crate::types::{DeclKind, FieldDecl, PtrClass};
 use cranelift_entity::EntityRef;
@@ -253,7 +253,7 @@ fn callees_exist() {
     module.add_func(method("stop", &cx, &[], Type::BOTTOM)).unwrap();
     let x = cx.names.intern("x");
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
-    module.add_global(Global { name: x, ty: Type::INT64, init, is_const: false }).unwrap();
+    module.add_global(Global { name: x, ty: Type::INT64, init, kind: GlobalKind::Variable }).unwrap();
     b.module = Some(module);
     let (int, float) = (b.arg(1), b.arg(2));
     let invoke = |b: &mut Bench, name: &str, args: &[Value], result| {
@@ -366,7 +366,7 @@ fn globals_start_with_a_value_of_their_type() {
     let mut module = Module::new(cx.clone());
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
     module
-        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, is_const: false })
+        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, kind: GlobalKind::Variable })
         .unwrap();
     let found = verify_module(&module).unwrap_err();
     let message = found.globals[0].message(&cx);
