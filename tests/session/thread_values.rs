@@ -6,9 +6,9 @@ use brolga::session::{Dependants, Dylib, OnDrop};
 use brolga::{OptLevel, Options, Output, Runtime, Session, Workers};
 use brolga_runtime::RuntimeOptions;
 
+use super::kinds::{KINDS, Kind, LEVELS, each, session};
 use super::objects::c;
 use super::stress_names::{IN_THREAD, through_c};
-use super::kinds::{KINDS, Kind, LEVELS, each, session};
 
 const DECLARED: &str = "global threadlocal count::Int64 = 100\n";
 
@@ -92,7 +92,11 @@ fn every_thread_has_its_own_value() {
         for _ in 0..3 {
             let before = call(&k, "reads");
             assert_eq!(call(&k, "inc"), before + 1, "{at}");
-            assert_eq!(elsewhere(|| (call(&k, "reads"), call(&k, "inc"), call_with(&k, "many", 50))), (100, 101, 151), "{at}");
+            assert_eq!(
+                elsewhere(|| (call(&k, "reads"), call(&k, "inc"), call_with(&k, "many", 50))),
+                (100, 101, 151),
+                "{at}"
+            );
             assert_eq!(call_with(&k, "many", 10), before + 11, "{at}");
             session.optimize_hot();
         }
@@ -136,15 +140,17 @@ fn programs_share_them_by_the_rules_of_other_variables() {
         assert_eq!(elsewhere(all), [101, 1101, 1102, 1102], "{at}");
         assert_eq!(call(&k, "reads"), 1102, "{at}");
         // The same declaration, and none: the value stays.
-        k.redefine(k.read("again.jlir", (DECLARED.to_owned() + &adds("inc", 10)).as_bytes()).unwrap()).unwrap();
+        k.redefine(k.read("again.jlir", (DECLARED.to_owned() + &adds("inc", 10)).as_bytes()).unwrap())
+            .unwrap();
         assert_eq!([call(&k, "inc"), call(&k, "reads")], [1112, 1112], "{at}");
         k.redefine(k.read("again.jlir", adds("inc", 100).as_bytes()).unwrap()).unwrap();
         assert_eq!([call(&k, "inc"), call(&d, "calls")], [1212, 1312], "{at}");
         assert_eq!(elsewhere(|| call(&d, "calls")), 200, "{at}");
         // Not the same variable: it is one of all threads, or begins with another value.
-        for (name, declared, first) in
-            [("all", "global count::Int64 = 100\n", [101, 101]), ("seven", "global threadlocal count::Int64 = 7\n", [8, 8])]
-        {
+        for (name, declared, first) in [
+            ("all", "global count::Int64 = 100\n", [101, 101]),
+            ("seven", "global threadlocal count::Int64 = 7\n", [8, 8]),
+        ] {
             define(&d, kind, &(declared.to_owned() + &adds(name, 1)));
             assert_eq!([call(&d, name), call(&k, "reads")], [first[0], 1312], "{at}");
             let again = if name == "all" { 102 } else { first[1] };
@@ -209,14 +215,19 @@ fn session_collects(dylib: &Dylib) {
 #[test]
 fn threads_of_c_have_their_own() {
     each(|session, kind, at| {
-        let (objects, main) = (session.create_dylib("objects").unwrap(), session.create_dylib("main").unwrap());
+        let (objects, main) =
+            (session.create_dylib("objects").unwrap(), session.create_dylib("main").unwrap());
         objects.add_process_symbols(|_| true).unwrap();
         objects.add_object("in_thread.o", &c(IN_THREAD)).unwrap();
         main.link_against(&objects).unwrap();
         let adds = adds("inc", 1).replace("inc()", "inc(x::Int64)").replace("_int(%1, 1)", "_int(%1, x)");
         define(&main, kind, &(DECLARED.to_owned() + &adds + READS + &through_c("through_c", "inc")));
         for n in 1..4 {
-            assert_eq!((call_with(&main, "through_c", n), call_with(&main, "inc", 1)), (100 + n, 100 + n), "{at}");
+            assert_eq!(
+                (call_with(&main, "through_c", n), call_with(&main, "inc", 1)),
+                (100 + n, 100 + n),
+                "{at}"
+            );
         }
     });
 }
@@ -228,7 +239,10 @@ fn what_threads_would_share_is_refused() {
     let k = session.create_dylib("k").unwrap();
     let text = "mutable struct Box\n    of::Int64\nend\n";
     for (ty, first) in [("Vector{Int64}", "[1]"), ("Any", "Box(1)"), ("Tuple{Any, Int64}", "(Box(1), 1)")] {
-        let text = format!("{text}global threadlocal shared::{ty} = {first}\n{}", adds("inc", 1).replace("count", "other"));
+        let text = format!(
+            "{text}global threadlocal shared::{ty} = {first}\n{}",
+            adds("inc", 1).replace("count", "other")
+        );
         let text = text.replace("function", "global other::Int64 = 1\nfunction");
         let refused = k.read("shared.jlir", text.as_bytes()).unwrap_err().to_string();
         assert!(refused.contains("share") && refused.contains("`shared`"), "{refused}");

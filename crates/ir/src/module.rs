@@ -31,6 +31,18 @@ use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
 
 /// A global variable.
+///
+/// ```
+/// use brolga_ir::module::{Global, GlobalKind, Literal};
+/// use brolga_ir::{Const, Context, Module, Type, text::show_module};
+/// let cx = Context::new();
+/// let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 42 });
+/// let seed = Global { name: cx.names.intern("seed"), ty: Type::INT64, init, kind: GlobalKind::ThreadLocal };
+/// let mut module = Module::new(cx);
+/// module.add_global(seed)?;
+/// assert_eq!(show_module(&module).to_string(), "global threadlocal seed::Int64 = 42\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Global {
     pub name: Name,
@@ -46,7 +58,8 @@ pub struct Global {
 pub enum GlobalKind {
     /// All threads share one value.
     Variable,
-    /// Every thread has its own value, which is the initial value at the thread's first use.
+    /// Every thread has its own value, which is the initial value at the thread's first use. The initial value
+    /// has no identity ([`Literal::is_shared`]): the verifier refuses one that threads would share.
     ThreadLocal,
     /// Nothing assigns it: it is declared by `const`, or holds a function's constant that has an identity.
     Constant,

@@ -4,8 +4,8 @@ mod support;
 
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_ir::diag::SourceFile;
-use brolga_ir::verify::verify_module;
 use brolga_ir::module::{Global, GlobalKind, Literal};
+use brolga_ir::verify::verify_module;
 use brolga_ir::{Const, Context, Func, Type, text};
 use brolga_jit::{CallError, GlobalError, Globals, Jit, JitOptions, Source, Unit, Word};
 use brolga_runtime::heap::{HeapOptions, Scope, Stress};
@@ -174,7 +174,8 @@ fn a_thread_local_global_is_read_and_set_in_each_thread() {
         };
         assert_eq!(jit.runtime().enter(set).unwrap(), Ok(()));
     };
-    let elsewhere = |body: &(dyn Fn() -> Option<i64> + Sync)| std::thread::scope(|s| s.spawn(body).join().unwrap());
+    let elsewhere =
+        |body: &(dyn Fn() -> Option<i64> + Sync)| std::thread::scope(|s| s.spawn(body).join().unwrap());
     assert_eq!(get(), None);
     set(1000, true);
     assert_eq!(get(), Some(1000));

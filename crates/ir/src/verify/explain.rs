@@ -5,8 +5,8 @@
 //! [`Span`]. Blocks are named by their number in the function's order, from 1, as in the text.
 
 use super::{
-    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalRule, GlobalViolation, LevelRule, LowRule, Rule, Site,
-    SsaRule, StructureRule, TypeRule, Violation, Wanted,
+    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalRule, GlobalViolation, LevelRule, LowRule, Rule,
+    Site, SsaRule, StructureRule, TypeRule, Violation, Wanted,
 };
 use crate::context::Context;
 use crate::diag::{Diagnostic, Severity, SourceFile, Span};

@@ -245,7 +245,6 @@ impl Checker<'_> {
         }
     }
 
-
     fn lane(&mut self, inst: Inst, lanes: Lanes, lane: u8) {
         if u32::from(lane) >= lanes.count() {
             self.at(inst, LowRule::Lane { lane, lanes });

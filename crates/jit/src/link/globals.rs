@@ -137,14 +137,17 @@ impl Globals {
     /// Describes a variable of a program, before a unit that names it is linked. If several programs describe it, the types of
     /// all of them hold, and the first decides whether it is thread-local.
     pub fn describe(&self, cx: &Arc<Context>, global: &Global) {
-        let description = Declared { types: vec![(cx.clone(), global.ty)], is_thread_local: global.is_thread_local() };
+        let description =
+            Declared { types: vec![(cx.clone(), global.ty)], is_thread_local: global.is_thread_local() };
         self.note(cx.names.text(global.name), description);
     }
 
     fn note(&self, name: &str, new: Declared) {
         let mut declared = self.shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
         let is_thread_local = new.is_thread_local;
-        let known = declared.entry(name.to_owned()).or_insert_with(|| Declared { types: Vec::new(), is_thread_local });
+        let known = declared
+            .entry(name.to_owned())
+            .or_insert_with(|| Declared { types: Vec::new(), is_thread_local });
         for (cx, ty) in new.types {
             if !known.types.iter().any(|(of, known)| of.is_same(&cx) && *known == ty) {
                 // A view that holds only the type.
