@@ -245,7 +245,7 @@ fn waiting_guests_are_woken() {
 /// A thread serves one guest after the other, and each is a thread of its own to programs.
 #[test]
 fn guests_begin_with_the_first_values_of_thread_local_variables() {
-    let (engine, unit) = unit(crate::doors::open(Options::new()));
+    let (engine, unit) = unit(Options::new());
     let counts: Int = unit.func("counts").unwrap();
     assert_eq!(counts.call((5,)), Ok(12));
     let guests = guests(2);

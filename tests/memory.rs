@@ -225,7 +225,7 @@ fn a_hundred_thousand_redefined_thread_local_variables() {
     let redefine = |round: usize| {
         let text = THREAD_LOCAL.replace("Any = nothing", &format!("Any = {round}"));
         let read = dylib.read("f.jlir", text.as_bytes()).unwrap();
-        let done = if round == 0 { dylib.define(read) } else { dylib.redefine(read) };
+        let done = if round == 0 { dylib.define(read) } else { dylib.redefine(read).map(drop) };
         done.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(dylib.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(24));
     };

@@ -56,7 +56,7 @@ function total(n::Int64)::Int64
 2 ┄ %3 = φ (#1 => %1, #3 => %9)::Any
 │   %4 = φ (#1 => 0, #3 => %8)::Int64
 │   %5 = (%3 === nothing)::Bool
-└──      goto #4 if %5 else #3
+└──      goto #3 if not %5 else #4
 3 ─ %6 = Core.typeassert(%3, Node)::Node
 │   %7 = Base.getfield(%6, :value)::Int64
 │   %8 = Base.add_int(%4, %7)::Int64
@@ -244,7 +244,7 @@ fn what_threads_would_share_is_refused() {
             adds("inc", 1).replace("count", "other")
         );
         let text = text.replace("function", "global other::Int64 = 1\nfunction");
-        let refused = k.read("shared.jlir", text.as_bytes()).unwrap_err().to_string();
+        let refused = k.read("shared.jlir", text.as_bytes()).map(|_| ()).unwrap_err().to_string();
         assert!(refused.contains("share") && refused.contains("`shared`"), "{refused}");
     }
 }
