@@ -156,7 +156,10 @@ fn declarations() {
         assert!(!fields[1].is_const && fields[1].is_atomic && fields[1].ty.is_none());
         use GlobalKind::{Constant, ThreadLocal, Variable};
         let globals: Vec<_> = file.globals.iter().map(|decl| (&*decl.name.0, decl.kind)).collect();
-        assert_eq!(globals, [("x", Variable), ("c", Constant), ("t", ThreadLocal), ("threadlocal", Variable)]);
+        assert_eq!(
+            globals,
+            [("x", Variable), ("c", Constant), ("t", ThreadLocal), ("threadlocal", Variable)]
+        );
     });
 }
 

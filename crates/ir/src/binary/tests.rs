@@ -451,7 +451,7 @@ fn kinds_of_globals_are_kept() {
     let written = kinds.map(of_kind);
     let back = written.each_ref().map(|bytes| read(bytes, Context::new()).unwrap().globals()[0].kind);
     assert_eq!(back, kinds);
-    // The only byte behind the checksum that differs is the tag.
+    // The only byte after the checksum that differs is the tag.
     let [variable, own, _] = &written;
     let at = (HEADER..variable.len()).find(|&at| variable[at] != own[at]).unwrap();
     let mut damaged = own.clone();

@@ -163,7 +163,7 @@ impl Globals {
         declared.get(name).cloned().unwrap_or_default()
     }
 
-    /// The value of a variable, of a thread-local variable that of the calling thread; `None` if it has none, no unit has the
+    /// The value of a variable, in the calling thread if the variable is thread-local; `None` if it has none, no unit has the
     /// variable, or the scope is one of another runtime.
     pub fn get<'a, 'h>(&self, scope: &'a Scope<'_, 'h>, name: &str) -> Option<Obj<'a, 'h>> {
         let cell = self.lock().get(name).cloned();

@@ -163,7 +163,7 @@ pub struct RootCell {
     word: Arc<CellWord>,
     of: SharedSlots,
     /// The cells of threads, of a thread-local variable.
-    threads: Option<Arc<ThreadCells>>,
+    threads: Option<Arc<ThreadCells<Arc<CellWord>>>>,
 }
 
 /// The memory of a cell.
@@ -231,7 +231,7 @@ pub(crate) struct Handles {
     persistent: SharedSlots,
     weak: SharedSlots,
     cells: Mutex<Vec<Weak<CellWord>>>,
-    threads: Arc<ThreadCells>,
+    threads: Arc<ThreadCells<Arc<CellWord>>>,
     /// All `WeakRef` objects.
     weak_refs: Mutex<Vec<Object>>,
     queue: Mutex<Queue>,
@@ -299,7 +299,7 @@ impl Handles {
     }
 
     /// The cells of threads.
-    pub(crate) fn threads(&self) -> &ThreadCells {
+    pub(crate) fn threads(&self) -> &ThreadCells<Arc<CellWord>> {
         &self.threads
     }
 
@@ -312,10 +312,11 @@ impl Handles {
         if let Some(known) = table.find(key) {
             return known;
         }
-        let cell = self.cell();
-        cell.word.store(word.load());
+        let cell = self.word(None);
+        cell.store(word.load());
+        let address = Arc::as_ptr(&cell).expose_provenance();
         // The variable exists, because its cell does.
-        self.threads.insert(table, key, cell).unwrap_or(own)
+        self.threads.insert(table, key, address, cell).unwrap_or(own)
     }
 
     /// The memory that holds the value of a cell in the running thread, which has this table.
@@ -350,7 +351,7 @@ impl Handles {
         if own {
             cell.word.store(object);
             if let Some(key) = cell.word.key {
-                self.threads.each(key, |cell| cell.word.store(object));
+                self.threads.each(key, |cell| cell.store(object));
             }
         }
         own

@@ -219,7 +219,7 @@ impl Heap {
     }
 
     #[cfg(test)]
-    pub(super) fn thread_cells(&self) -> &super::thread_cells::ThreadCells {
+    pub(super) fn thread_cells(&self) -> &super::thread_cells::ThreadCells<Arc<CellWord>> {
         self.handles.threads()
     }
 

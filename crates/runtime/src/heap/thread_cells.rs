@@ -8,9 +8,9 @@
 //!   ThreadCells of the heap: slot ──► (number, owned cells by thread) ──────────┘
 //! ```
 //!
-//! The cell of a thread is a [`RootCell`], so collections find it, and stores need no barrier. It is made at
-//! the thread's first use, with the value that the variable's cell has then, and is dropped with the variable
-//! or at the end of the thread, whichever comes first.
+//! The cell of a thread is memory like any cell's (`handles.rs`, whose type `C` is here), so collections find
+//! it, and stores need no barrier. It is made at the thread's first use, with the value that the variable's cell
+//! has then, and is dropped with the variable or at the end of the thread, whichever comes first.
 //!
 //! **Keys.** Slots are used again, numbers never are. So the row of a variable that no longer exists is not
 //! mistaken for the row of its successor: its number differs. Rows hold addresses, and own nothing.
@@ -26,8 +26,6 @@ use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
-
-use super::handles::RootCell;
 
 /// Which thread-local variable a cell belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,14 +66,14 @@ impl ThreadTable {
 }
 
 /// The cells of all threads of one heap.
-#[derive(Default, Debug)]
-pub(crate) struct ThreadCells {
-    slots: Mutex<Slots>,
+#[derive(Debug)]
+pub(crate) struct ThreadCells<C> {
+    slots: Mutex<Slots<C>>,
 }
 
-#[derive(Default, Debug)]
-struct Slots {
-    slots: Vec<Option<Slot>>,
+#[derive(Debug)]
+struct Slots<C> {
+    slots: Vec<Option<Slot<C>>>,
     free: Vec<usize>,
     /// The number of variables so far.
     made: u64,
@@ -83,14 +81,20 @@ struct Slots {
 
 /// A variable that exists.
 #[derive(Debug)]
-struct Slot {
+struct Slot<C> {
     number: NonZeroU64,
     /// By thread.
-    cells: FxHashMap<usize, RootCell>,
+    cells: FxHashMap<usize, C>,
 }
 
-impl ThreadCells {
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+impl<C> Default for ThreadCells<C> {
+    fn default() -> Self {
+        ThreadCells { slots: Mutex::new(Slots { slots: Vec::new(), free: Vec::new(), made: 0 }) }
+    }
+}
+
+impl<C> ThreadCells<C> {
+    fn lock(&self) -> MutexGuard<'_, Slots<C>> {
         // Nothing that can panic happens under this lock.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,10 +125,9 @@ impl ThreadCells {
         all.free.push(key.slot);
     }
 
-    /// Makes `cell` the cell of the thread with this table; returns its address. `None` if there is no such
-    /// variable.
-    pub(crate) fn insert(&self, table: &ThreadTable, key: Key, cell: RootCell) -> Option<usize> {
-        let address = cell.address();
+    /// Makes `cell`, which is at this address, the cell of the thread with this table; returns the address.
+    /// `None` if there is no such variable.
+    pub(crate) fn insert(&self, table: &ThreadTable, key: Key, address: usize, cell: C) -> Option<usize> {
         let mut all = self.lock();
         let slot = all.slots.get_mut(key.slot)?.as_mut().filter(|slot| slot.number == key.number)?;
         slot.cells.insert(table.identity(), cell);
@@ -133,7 +136,7 @@ impl ThreadCells {
     }
 
     /// Calls `body` with each thread's cell of a variable.
-    pub(crate) fn each(&self, key: Key, body: impl FnMut(&RootCell)) {
+    pub(crate) fn each(&self, key: Key, body: impl FnMut(&C)) {
         let all = self.lock();
         let slot = all.slots.get(key.slot).and_then(Option::as_ref).filter(|slot| slot.number == key.number);
         slot.iter().flat_map(|slot| slot.cells.values()).for_each(body);
@@ -167,24 +170,25 @@ impl ThreadCells {
 
 #[cfg(test)]
 mod tests {
+    use crate::heap::{RootCell, Scope};
     use crate::instance::{Runtime, RuntimeOptions};
     use std::sync::Arc;
 
     /// The text in a cell of the running thread.
-    fn text(runtime: &Arc<Runtime>, cell: &super::RootCell) -> Option<String> {
+    fn text(runtime: &Arc<Runtime>, cell: &RootCell) -> Option<String> {
         runtime.enter(|scope| Some(scope.get_cell(cell)?.text()?.to_owned())).unwrap()
     }
 
-    fn set(runtime: &Arc<Runtime>, cell: &super::RootCell, text: &str) {
-        let set = |scope: &mut super::super::Scope<'_, '_>| {
+    fn set(runtime: &Arc<Runtime>, cell: &RootCell, text: &str) {
+        let set = |scope: &mut Scope<'_, '_>| {
             let text = scope.string(text.as_bytes()).unwrap();
             scope.set_cell(cell, Some(text.get(scope)))
         };
         assert!(runtime.enter(set).unwrap());
     }
 
-    fn begin(runtime: &Arc<Runtime>, cell: &super::RootCell, text: &str) {
-        let set = |scope: &mut super::super::Scope<'_, '_>| {
+    fn begin(runtime: &Arc<Runtime>, cell: &RootCell, text: &str) {
+        let set = |scope: &mut Scope<'_, '_>| {
             let text = scope.string(text.as_bytes()).unwrap();
             scope.begin_cell(cell, Some(text.get(scope)))
         };

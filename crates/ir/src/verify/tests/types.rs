@@ -379,11 +379,8 @@ fn threads_do_not_share_the_first_value_of_a_thread_local_global() {
     let cx = Context::new();
     let mut module = Module::new(cx.clone());
     let one = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
-    let list = Literal::Array {
-        ty: cx.types.vector(Type::INT64).unwrap(),
-        dims: vec![1],
-        items: vec![one.clone()],
-    };
+    let list =
+        Literal::Array { ty: cx.types.vector(Type::INT64).unwrap(), dims: vec![1], items: vec![one.clone()] };
     let within = cx.types.tuple(&[Type::INT64, list.ty()]).unwrap();
     let within = Literal::Aggregate { ty: within, fields: vec![one.clone(), list.clone()] };
     for (name, init) in [("one", one), ("list", list), ("within", within)] {
@@ -397,5 +394,8 @@ fn threads_do_not_share_the_first_value_of_a_thread_local_global() {
     assert_eq!(refused, ["listThreadLocal", "withinThreadLocal"]);
     assert!(found.globals.iter().all(|global| global.rule == GlobalRule::SharedByThreads));
     let message = found.globals[0].message(&cx);
-    assert!(message.starts_with("the first value of the thread-local global `listThreadLocal` has"), "{message}");
+    assert!(
+        message.starts_with("the first value of the thread-local global `listThreadLocal` has"),
+        "{message}"
+    );
 }
