@@ -201,16 +201,16 @@ mod tests {
         let cell = runtime.heap().thread_cell();
         begin(&runtime, &cell, "first");
         set(&runtime, &cell, "mine");
-        for round in 0..100 {
-            std::thread::scope(|threads| {
-                threads.spawn(|| {
-                    assert_eq!(text(&runtime, &cell).as_deref(), Some("first"));
-                    set(&runtime, &cell, "yours");
-                    runtime.enter(|scope| scope.collect()).unwrap();
-                    assert_eq!(text(&runtime, &cell).as_deref(), Some("yours"));
-                });
-            });
-            assert_eq!(text(&runtime, &cell).as_deref(), Some("mine"), "{round}");
+        for at in 0..100 {
+            let in_thread = || {
+                assert_eq!(text(&runtime, &cell).as_deref(), Some("first"));
+                set(&runtime, &cell, "yours");
+                runtime.enter(|scope| scope.collect()).unwrap();
+                assert_eq!(text(&runtime, &cell).as_deref(), Some("yours"));
+            };
+            // The end of a scope does not wait for the end of its threads.
+            std::thread::scope(|threads| threads.spawn(in_thread).join().unwrap());
+            assert_eq!(text(&runtime, &cell).as_deref(), Some("mine"), "{at}");
         }
         assert_eq!(runtime.heap().thread_cells().counts(), (1, 1));
         drop(cell);
