@@ -228,7 +228,7 @@ fn a_hundred_thousand_redefined_thread_local_variables() {
         let done = if round == 0 { dylib.define(read) } else { dylib.redefine(read).map(drop) };
         done.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(dylib.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(24));
-        if round % 1000 == 0 {
+        if round.is_multiple_of(1000) {
             // The few objects would not lead to a collection.
             session.runtime().enter(|scope| scope.collect()).unwrap();
         }
