@@ -255,7 +255,7 @@ fn call_object(
     })?
 }
 
-/// Sets global variables to the values that they have in an interpreter.
+/// Sets global variables, in all threads, to the values that they have in an interpreter.
 pub(crate) fn set_globals(
     globals: &Globals,
     interp: &mut Interp<'_>,
@@ -269,7 +269,7 @@ pub(crate) fn set_globals(
         for name in names {
             let value = interp.global(interp.module().cx.names.intern(&name));
             let object = value.map(|value| scope.copy_in(interp, &value)).transpose()?;
-            globals.set(scope, &name, object.map(|root| root.get(scope)))?;
+            globals.begin(scope, &name, object.map(|root| root.get(scope)))?;
         }
         Ok(())
     })?

@@ -205,7 +205,7 @@ impl Engine {
         let stop = || limit.is_some_and(|limit| begun.elapsed() > limit) || self.runtime().has_ended();
         let events = self.runtime().events();
         for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+            globals.describe(&module.cx, global);
         }
         let (unit, ids) = match self.cache() {
             Some(cache) => self.build_cached(cache, module, roots, globals, (&stop, run))?,

@@ -88,8 +88,8 @@ impl ProgramFacts {
                 match known(global) {
                     Some(of) => adopted.push((name, of)),
                     None => {
+                        globals.describe(&module.cx, global);
                         globals.declare(name);
-                        globals.declare_type(&module.cx, name, global.ty);
                     }
                 }
             }

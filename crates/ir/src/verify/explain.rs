@@ -5,8 +5,8 @@
 //! [`Span`]. Blocks are named by their number in the function's order, from 1, as in the text.
 
 use super::{
-    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalViolation, LevelRule, LowRule, Rule, Site,
-    SsaRule, StructureRule, TypeRule, Violation, Wanted,
+    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalRule, GlobalViolation, LevelRule, LowRule, Rule,
+    Site, SsaRule, StructureRule, TypeRule, Violation, Wanted,
 };
 use crate::context::Context;
 use crate::diag::{Diagnostic, Severity, SourceFile, Span, counted};
@@ -14,6 +14,7 @@ use crate::entity::{Block, Inst};
 use crate::func::Func;
 use crate::names::Name;
 use crate::op::Op;
+use crate::runtime_fn::RuntimeFn;
 use crate::text::show_func;
 use crate::types::{Type, TypeKind};
 use cranelift_entity::SecondaryMap;
@@ -102,13 +103,20 @@ impl Violation {
 impl GlobalViolation {
     /// The violation as a sentence.
     pub fn message(&self, cx: &Context) -> String {
-        if let Some((kind, number)) = self.unknown {
-            let name = cx.names.text(self.name);
-            return format!("global `{name}` names {kind} {number}, which does not exist");
+        let (name, ty) = (cx.names.text(self.name), |ty| cx.types.display(ty));
+        match self.rule {
+            GlobalRule::Unknown { kind, number } => {
+                format!("global `{name}` names {kind} {number}, which does not exist")
+            }
+            GlobalRule::Type { wanted, given } => {
+                let (given, wanted) = (ty(given), ty(wanted));
+                format!("the first value of global `{name}` has the type `{given}` and not `{wanted}`")
+            }
+            GlobalRule::SharedByThreads => format!(
+                "the first value of the thread-local global `{name}` has an identity, so all threads would \
+                 share the object; begin with `nothing`, and make an object in each thread"
+            ),
         }
-        let ty = |ty| cx.types.display(ty);
-        let (name, given, wanted) = (cx.names.text(self.name), ty(self.given), ty(self.wanted));
-        format!("the first value of global `{name}` has the type `{given}` and not `{wanted}`")
     }
 }
 
@@ -456,6 +464,11 @@ impl<'a> Words<'a> {
             }
             LowRule::NoLanes { op, lanes } => format!("`{op}` does not exist for lanes {}", lanes.name()),
             LowRule::Lane { lane, lanes } => format!("{} has no lane {lane}", lanes.name()),
+            LowRule::CellOfThreads { name } => format!(
+                "`{}` is thread-local: only `{}` takes the address of its cell",
+                self.name(*name),
+                RuntimeFn::ThreadCell
+            ),
             LowRule::ReturnClass { given } => format!("a {} pointer is not returned", self.ty(*given)),
         })
     }

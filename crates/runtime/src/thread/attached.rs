@@ -128,6 +128,17 @@ pub(crate) fn forget_gone() {
     drop(gone);
 }
 
+/// Drops this operating-system thread's values of thread-local variables, of all runtimes. No frame of compiled
+/// code is on its stack.
+pub(crate) fn forget_thread_cells() {
+    let threads = ATTACHED.try_with(|attached| attached.threads.borrow().clone());
+    for thread in threads.iter().flatten() {
+        if let Some(runtime) = thread.runtime() {
+            runtime.heap().forget_thread_cells(&thread.mutator);
+        }
+    }
+}
+
 /// Runs when the operating-system thread ends, or the process on this thread: see the file's header. The
 /// thread's registration with its runtimes ends on the thread itself, which may wait for a collection;
 /// handles of others (`Interrupt`, `Reporter`) may outlive it, and be dropped anywhere. thread itself, which

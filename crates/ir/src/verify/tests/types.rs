@@ -6,7 +6,7 @@ use crate::builtin::Builtin;
 use crate::entity::Slot;
 use crate::func::{CalleeData, ForeignData, Param, Signature, SlotData};
 use crate::intrinsic::Intrinsic;
-use crate::module::{Global, Literal};
+use crate::module::{Global, GlobalKind, Literal};
 use crate::op::{Access, Op, Ordering, Region};
 use crate::types::{DeclKind, FieldDecl, PtrClass};
 use cranelift_entity::EntityRef;
@@ -253,7 +253,7 @@ fn callees_exist() {
     module.add_func(method("stop", &cx, &[], Type::BOTTOM)).unwrap();
     let x = cx.names.intern("x");
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
-    module.add_global(Global { name: x, ty: Type::INT64, init, is_const: false }).unwrap();
+    module.add_global(Global { name: x, ty: Type::INT64, init, kind: GlobalKind::Variable }).unwrap();
     b.module = Some(module);
     let (int, float) = (b.arg(1), b.arg(2));
     let invoke = |b: &mut Bench, name: &str, args: &[Value], result| {
@@ -366,9 +366,36 @@ fn globals_start_with_a_value_of_their_type() {
     let mut module = Module::new(cx.clone());
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
     module
-        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, is_const: false })
+        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, kind: GlobalKind::Variable })
         .unwrap();
     let found = verify_module(&module).unwrap_err();
     let message = found.globals[0].message(&cx);
     assert_eq!(message, "the first value of global `x` has the type `Int64` and not `String`");
+}
+
+/// A module from a builder, whose globals have no positions.
+#[test]
+fn threads_do_not_share_the_first_value_of_a_thread_local_global() {
+    let cx = Context::new();
+    let mut module = Module::new(cx.clone());
+    let one = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
+    let list =
+        Literal::Array { ty: cx.types.vector(Type::INT64).unwrap(), dims: vec![1], items: vec![one.clone()] };
+    let within = cx.types.tuple(&[Type::INT64, list.ty()]).unwrap();
+    let within = Literal::Aggregate { ty: within, fields: vec![one.clone(), list.clone()] };
+    for (name, init) in [("one", one), ("list", list), ("within", within)] {
+        for kind in [GlobalKind::Variable, GlobalKind::ThreadLocal, GlobalKind::Constant] {
+            let name = cx.names.intern(&format!("{name}{kind:?}"));
+            module.add_global(Global { name, ty: Type::ANY, init: init.clone(), kind }).unwrap();
+        }
+    }
+    let found = verify_module(&module).unwrap_err();
+    let refused: Vec<&str> = found.globals.iter().map(|global| cx.names.text(global.name)).collect();
+    assert_eq!(refused, ["listThreadLocal", "withinThreadLocal"]);
+    assert!(found.globals.iter().all(|global| global.rule == GlobalRule::SharedByThreads));
+    let message = found.globals[0].message(&cx);
+    assert!(
+        message.starts_with("the first value of the thread-local global `listThreadLocal` has"),
+        "{message}"
+    );
 }
