@@ -6,7 +6,7 @@
 //! $ cargo run --release --example profiled -- gdb        names and lines for gdb
 //! ```
 //!
-//! The guide (`docs/guide/src/tools.md`) has the commands around it.
+//! The guide (`docs/guide/src/see.md`) has the commands around it.
 
 use std::error::Error;
 use std::path::Path;

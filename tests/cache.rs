@@ -174,6 +174,25 @@ fn a_changed_function_is_compiled_again_with_those_that_have_seen_it() {
     assert!(counted.hits >= 3, "{counted}");
 }
 
+/// Code from the cache finds the values of its threads; a variable that is thread-local no longer is other code.
+#[test]
+fn threads_have_their_own_variables_in_code_from_the_cache() {
+    let (own, store) = (include_str!("support/thread_local.jlir"), InMemory::new());
+    let shared = own.replace("global threadlocal", "global");
+    let run = |text: &str| {
+        let cache = cache_of(&store);
+        let unit = Engine::new(options(&cache)).unwrap().compile(&program(text)).unwrap();
+        let inc = unit.func::<(i64,), i64>("inc").unwrap();
+        let call = || inc.call((1,)).unwrap();
+        let elsewhere = || std::thread::scope(|threads| threads.spawn(call).join().unwrap());
+        ([call(), elsewhere(), call()], stats(&cache).misses > 0)
+    };
+    for is_first in [true, false] {
+        assert_eq!(run(own), ([101, 101, 102], is_first));
+        assert_eq!(run(&shared), ([101, 102, 103], is_first));
+    }
+}
+
 #[test]
 fn damaged_entries_are_compiled_again() {
     let (store, program) = (InMemory::new(), program(SOURCE));

@@ -335,7 +335,7 @@ fn calls_on_stacks_of_the_program_are_refused() {
             let g = f.clone();
             on_own_stack(move || {
                 let refused = g.call((1,)).unwrap_err().to_string();
-                assert!(refused.contains("on the stack that the system gave the thread"), "{refused}");
+                assert!(refused.contains("on the stack that the system made for the thread"), "{refused}");
             });
             assert_eq!(f.call((1,)), Ok(2));
         };

@@ -90,7 +90,7 @@ fn methods_are_found_by_their_symbols_and_bare_names_when_there_is_one() {
 fn signatures_are_checked_against_the_types_of_the_source() {
     let unit = unit(&engine(OptLevel::O1), &program());
     let error = unit.func::<(i32,), i64>("inverse").unwrap_err().to_string();
-    assert_eq!(error, "argument 1 of `inverse(Int64)` is `Int64`, for which `i32` does not stand");
+    assert_eq!(error, "argument 1 of `inverse(Int64)` is `Int64`, which `i32` does not represent");
     assert!(matches!(unit.func::<(), i64>("inverse"), Err(LookupError::Count { expected: 1, .. })));
     assert!(matches!(unit.func::<(i64,), u64>("inverse"), Err(LookupError::Result { .. })));
     // A struct of the program has no Rust type; its bits can be given all the same.

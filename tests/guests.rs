@@ -28,6 +28,20 @@ function spin(n::Int64)::Int64
 1 ─      goto #2
 2 ┄      goto #2
 end
+global threadlocal own::Int64 = 7
+function counts(n::Int64)::Int64
+1 ─      goto #2
+2 ┄ %2 = φ (#1 => 0, #3 => %5)::Int64
+│   %3 = Base.slt_int(%2, n)::Bool
+└──      goto #4 if not %3
+3 ─ %5 = Base.add_int(%2, 1)::Int64
+│   %6 = Main.own::Int64
+│   %7 = Base.add_int(%6, 1)::Int64
+│        Core.setglobal!(Main, :own, %7)::Int64
+└──      goto #2
+4 ─ %9 = Main.own::Int64
+└──      return %9
+end
 function count(n::Int64)::Int64
 1 ─      goto #2
 2 ┄ %2 = φ (#1 => 0, #3 => %6)::Int64
@@ -226,6 +240,21 @@ fn waiting_guests_are_woken() {
         std::thread::yield_now();
     }
     assert_eq!(block_on(waiting.pop_front().unwrap()), Ok(5));
+}
+
+/// A thread serves one guest after the other, and each is a thread of its own to programs.
+#[test]
+fn guests_begin_with_the_first_values_of_thread_local_variables() {
+    let (engine, unit) = unit(Options::new());
+    let counts: Int = unit.func("counts").unwrap();
+    assert_eq!(counts.call((5,)), Ok(12));
+    let guests = guests(2);
+    let calls = (0..20).map(|n| counts.call_async(&guests, &Limits::new(), (20_000 + n,)));
+    for (n, result) in all(calls) {
+        assert_eq!(result.unwrap(), 20_007 + n as i64);
+    }
+    assert_eq!(counts.call((5,)), Ok(17));
+    drop(engine);
 }
 
 #[test]

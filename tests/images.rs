@@ -46,6 +46,32 @@ fn a_program_is_what_it_was() {
     }
 }
 
+/// Thread-local variables of an image begin in each thread with the declared value, in each opening of it.
+#[test]
+fn threads_have_their_own_variables_of_an_image() {
+    for level in [OptLevel::O0, OptLevel::O2] {
+        for stress in [false, true] {
+            let bytes = built(
+                include_str!("support/thread_local.jlir"),
+                &crate::doors::open(Options::new()).opt_level(level),
+            );
+            let engine = Engine::new(crate::doors::open(Options::new()).gc_stress(stress)).unwrap();
+            let images = [(); 2].map(|()| engine.open_bytes(bytes.clone()).unwrap());
+            let both = |n: i64| {
+                images.each_ref().map(|image| {
+                    let [inc, last] =
+                        ["inc", "last"].map(|name| image.unit().func::<(i64,), i64>(name).unwrap());
+                    (last.call((-1,)).unwrap(), inc.call((n,)).unwrap(), last.call((-1,)).unwrap())
+                })
+            };
+            assert_eq!(both(1), [(-1, 101, 101); 2], "{level:?}");
+            let other = std::thread::scope(|threads| threads.spawn(|| [both(20), both(20)]).join().unwrap());
+            assert_eq!(other, [[(-1, 120, 120); 2], [(120, 140, 140); 2]], "{level:?}");
+            assert_eq!(both(1), [(101, 102, 102); 2], "{level:?}");
+        }
+    }
+}
+
 #[test]
 fn exceptions_leave_with_their_lines() {
     let engine = Engine::new(crate::doors::open(Options::new()).traces(Traces::default())).unwrap();

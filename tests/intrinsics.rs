@@ -274,7 +274,7 @@ fn check(engines: &[&dyn Engine], choose: impl Fn(Shape) -> bool) {
                     let result = cx.types.display(instance.result);
                     let op = instance.op;
                     wrong.push(format!(
-                        "{name}: {op}({all})::{result} gives {got}, not {want:x?} (arguments {taken:?})"
+                        "{name}: {op}({all})::{result} returns {got}, not {want:x?} (arguments {taken:?})"
                     ));
                 }
             }

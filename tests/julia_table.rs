@@ -8,7 +8,6 @@
 //! `BLESS=1 cargo test --test julia_table` writes the tables into the page. A function of the prelude without a row fails the test.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program};
@@ -299,18 +298,29 @@ fn value(name: &str, args: &[&str]) -> String {
     interpreted
 }
 
+/// The items in lines of at most 160 characters, with dots between them.
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let (mut text, mut width) = (String::new(), 0);
+    for item in items {
+        let length = item.chars().count() + 3;
+        if !text.is_empty() {
+            text.push_str(if width + length > 160 { " ·\n" } else { " · " });
+        }
+        width = if width + length > 160 { length } else { width + length };
+        text.push_str(&item);
+    }
+    text + "\n"
+}
+
 fn functions() -> String {
-    let mut table = "| call | gives |\n|---|---|\n".to_owned();
-    for (name, args) in CALLS {
+    listed(CALLS.iter().map(|(name, args)| {
         let spelled = if name.starts_with(|c: char| c.is_alphabetic()) || args.len() != 2 {
             format!("{name}({})", args.join(", "))
         } else {
             args.join(&format!(" {name} "))
         };
-        // Writing to a string cannot fail.
-        let _ = writeln!(table, "| `{}` | {} |", spelled.replace('|', "\\|"), value(name, args));
-    }
-    table
+        format!("`{spelled}` → {}", value(name, args))
+    }))
 }
 
 /// The declarations of the prelude.
@@ -322,11 +332,10 @@ fn declarations() -> Vec<String> {
 }
 
 fn types() -> String {
-    let mut table = "| type | fields |\n|---|---|\n".to_owned();
-    for line in declarations() {
+    listed(declarations().into_iter().map(|line| {
         let (decl, version) = line.split_once(" # ").unwrap_or((&line, ""));
         let decl = decl.trim_end_matches("end").trim().trim_end_matches(';');
-        let (head, fields) = decl.split_once("; ").unwrap_or((decl, ""));
+        let (head, _) = decl.split_once("; ").unwrap_or((decl, ""));
         let is_name = |word: &&str| {
             word.starts_with("var\"") || word.starts_with(|c: char| c.is_uppercase() || c == '_')
         };
@@ -339,10 +348,8 @@ fn types() -> String {
             panic!("{name}: {error}");
         }
         let version = if version.is_empty() { String::new() } else { format!(" ({version})") };
-        let fields = if fields.is_empty() { String::new() } else { format!("`{fields}`") };
-        let _ = writeln!(table, "| `{head}`{version} | {fields} |");
-    }
-    table
+        format!("`{head}`{version}")
+    }))
 }
 
 /// The names of the functions that the preludes of methods define.

@@ -1,4 +1,4 @@
-//! Each row of the table of limits in `docs/guide/src/limits.md` is reached once, with the right error, and the engine works on.
+//! Each row of the table of limits in `docs/guide/src/others.md` is reached once, with the right error, and the engine works on.
 //!
 //! Where the process could die at the limit, the row runs in a child whose address space is limited: this test again, with the row's name in its environment.
 #![cfg(target_os = "linux")]

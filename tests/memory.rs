@@ -183,6 +183,65 @@ fn a_declared_type_of_a_session_costs_a_bounded_number_of_bytes() {
     assert!(declared < 8_000, "{declared}");
 }
 
+/// A thread-local variable: a slot in the table of each thread that uses it, and a cell.
+const THREAD_LOCAL: &str = "\
+global threadlocal own::Any = nothing
+function f(x::Int64)::Int64
+1 ─ %1 = Core.tuple(x, x, x)::Tuple{Int64, Int64, Int64}
+│        Core.setglobal!(Main, :own, %1)::Any
+│   %3 = Main.own::Any
+│   %4 = Core.typeassert(%3, Tuple{Int64, Int64, Int64})::Tuple{Int64, Int64, Int64}
+│   %5 = Base.getfield(%4, 2)::Int64
+│   %6 = Base.add_int(%5, 3)::Int64
+└──      return %6
+end
+";
+
+#[test]
+fn thread_local_variables_end_with_their_programs_and_threads() {
+    let _alone = alone();
+    let engine = Engine::new(options()).unwrap();
+    let cx = Context::new();
+    let unit = || engine.compile(&Program::read_in(&cx, "f", THREAD_LOCAL.as_bytes()).unwrap()).unwrap();
+    let call = |unit: &brolga::Unit| {
+        assert_eq!(unit.func::<(i64,), i64>("f").unwrap().call((1 << 20,)), Ok((1 << 20) + 3));
+    };
+    let programs = growth(100, 400, |_| call(&unit()));
+    let one = unit();
+    let threads = growth(100, 900, |_| {
+        std::thread::scope(|scope| scope.spawn(|| call(&one)).join().unwrap());
+    });
+    println!("{programs} bytes a program, {threads} a thread");
+    assert!(programs < 100 && threads < 100, "{programs} {threads}");
+}
+
+/// As above, in a session: 100,000 redefinitions, and 10,000 threads.
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_thousand_redefined_thread_local_variables() {
+    let _alone = alone();
+    let session = Session::new(options(), Workers::Caller).unwrap();
+    let dylib = session.create_dylib("main").unwrap();
+    let redefine = |round: usize| {
+        let text = THREAD_LOCAL.replace("Any = nothing", &format!("Any = {round}"));
+        let read = dylib.read("f.jlir", text.as_bytes()).unwrap();
+        let done = if round == 0 { dylib.define(read) } else { dylib.redefine(read).map(drop) };
+        done.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(dylib.func::<(i64,), i64>("f").unwrap().call((21,)), Ok(24));
+        if round.is_multiple_of(1000) {
+            // The few objects would not lead to a collection.
+            session.runtime().enter(|scope| scope.collect()).unwrap();
+        }
+    };
+    tenths("redefinition", 100_000, redefine);
+    tenths("thread", 10_000, |_| {
+        std::thread::scope(|scope| {
+            let called = scope.spawn(|| dylib.func::<(i64,), i64>("f").unwrap().call((21,)));
+            assert_eq!(called.join().unwrap(), Ok(24));
+        });
+    });
+}
+
 #[test]
 fn engines_and_sessions_leave_nothing() {
     let _alone = alone();

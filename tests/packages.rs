@@ -76,6 +76,34 @@ fn a_package_is_what_its_program_was_and_compiles_nothing() {
     }
 }
 
+/// Thread-local variables of a package belong to the dylib in which it is opened.
+#[test]
+fn threads_have_their_own_variables_of_a_package() {
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let how = || options().opt_level(level);
+        let text = include_str!("support/thread_local.jlir");
+        let package = build(&PackageBuild::new("own"), &[("own.jlir", text)], how());
+        assert_eq!(package.left_out, []);
+        let session = session(how());
+        let dylib = session.create_dylib("main").unwrap();
+        dylib.open_package_bytes(package.bytes).unwrap();
+        let call = |name: &str, n: i64| dylib.func::<(i64,), i64>(name).unwrap().call((n,)).unwrap();
+        let all = || (call("last", -1), call("inc", 5), call("last", -1));
+        let elsewhere = || std::thread::scope(|threads| threads.spawn(all).join().unwrap());
+        assert_eq!(
+            (all(), elsewhere(), all()),
+            ((-1, 105, 105), (-1, 105, 105), (105, 110, 110)),
+            "{level:?}"
+        );
+        assert_eq!(session.stats().compiled_functions, 0, "{level:?}");
+        // A program of the dylib means the same variable.
+        let reads = "function reads(n::Int64)::Int64\n1 ─ %1 = Main.count::Int64\n└──      return %1\nend\n";
+        dylib.define(dylib.read("reads.jlir", reads.as_bytes()).unwrap()).unwrap();
+        assert_eq!(call("reads", 0), 110, "{level:?}");
+        session.end();
+    }
+}
+
 /// Library and application as two programs of one package.
 fn both() -> PackageImage {
     build(&PackageBuild::new("both"), &[("library.jlir", LIBRARY), ("app.jlir", APPLICATION)], options())

@@ -4,16 +4,17 @@
 //! |---|---|
 //! | crates depend on what the arrows allow, and on nothing else | `arrows` in ARCHITECTURE.md |
 //! | a package has the metadata that the registry requires | here |
-//! | `unsafe` stands in the listed files only; crates without one forbid it | `unsafe` in ARCHITECTURE.md |
+//! | `unsafe` is in the listed files only; crates without one forbid it | `tests/tidy/unsafe.txt` |
 //! | a folder does not name what it must not know | `absences` in ARCHITECTURE.md |
 //! | files of a crate do not import each other in cycles, but for those listed | `cycles` in ARCHITECTURE.md |
 //! | Cranelift's IR is named in `crates/codegen` only | here |
 //! | every atomic operation carries its row of the file's ordering table | the file's own header |
 //! | every path that a document names exists | the documents |
 //! | headers, file lengths, no stubs | here |
-//! | no source, test, example or document uses a retired word | `retired` in ARCHITECTURE.md |
-//! | no comment of a listed crate has a phrase that reads translated | `tests/support/words.rs` |
+//! | no source, test, example or document uses a retired word | `tests/tidy/retired.txt` |
+//! | no document, no message, and no comment of a listed crate has a phrase that reads translated | `tests/support/words.rs` |
 //! | a page of the guide is listed, and its snippets are tests | `docs/guide/src/SUMMARY.md`, `src/guide.rs` |
+//! | the guide lists every error code and option | `docs/guide/src/errors.md`, `docs/guide/src/options.md` |
 //! | a pass is a file, a row of the pass table and a folder of tests | `crates/opt/src/passes/` |
 //!
 //! Everything is textual, on code with comments and strings blanked out (`support::code_of`).
@@ -34,9 +35,19 @@ use support::{
 /// Longer files hold more than one idea.
 const MAX_LINES: usize = 1000;
 
-/// The documents whose paths must exist, beside everything in docs.
-const DOCUMENTS: [&str; 5] =
-    ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "CHANGELOG.md", "editors/README.md"];
+/// The documents outside of [`DOCUMENT_FOLDERS`].
+const DOCUMENTS: [&str; 7] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "crates/opt/src/rules/README.md",
+    "editors/README.md",
+];
+
+/// The folders whose Markdown files are documents.
+const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "benches", "changes"];
 
 /// Files with comments of ours beside Rust and Markdown.
 const OTHER_TEXTS: [&str; 10] =
@@ -50,6 +61,24 @@ fn architecture_list(tag: &str) -> Vec<(String, String)> {
         (name.trim_end_matches(':').to_owned(), rest.trim().to_owned())
     };
     fenced(&text, tag).into_iter().map(split).collect()
+}
+
+/// The list `tests/tidy/NAME.txt` as (name, rest of the line), separated by two blanks or more.
+fn tidy_list(name: &str) -> Vec<(String, String)> {
+    let text = read(&format!("tests/tidy/{name}.txt"));
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines
+        .map(|line| {
+            let (name, rest) = line.split_once("  ").expect("two blanks after the name");
+            (name.to_owned(), rest.trim().to_owned())
+        })
+        .collect()
+}
+
+/// The paths of all documents.
+fn documents() -> impl Iterator<Item = String> {
+    let below = DOCUMENT_FOLDERS.iter().flat_map(|folder| files_below(folder, ".md"));
+    DOCUMENTS.iter().map(|path| (*path).to_owned()).chain(below)
 }
 
 /// The lines of the fenced block that starts with three backticks and `tag` in the Markdown `text`.
@@ -198,8 +227,8 @@ fn files_import_each_other_in_no_cycle() {
 }
 
 #[test]
-fn unsafe_stands_in_the_listed_files_only() {
-    let listed: BTreeSet<String> = architecture_list("unsafe").into_iter().map(|(path, _)| path).collect();
+fn unsafe_is_in_the_listed_files_only() {
+    let listed: BTreeSet<String> = tidy_list("unsafe").into_iter().map(|(path, _)| path).collect();
     let files = rust_files();
     let found: BTreeSet<String> =
         files.iter().filter(|file| has_word(&file.code, "unsafe")).map(|file| file.path.clone()).collect();
@@ -215,10 +244,7 @@ fn unsafe_stands_in_the_listed_files_only() {
             broken.push(format!("{start}: no file of the crate is listed, so it forbids unsafe code"));
         }
     }
-    hold(
-        "`unsafe` stands in the files of the list `unsafe` in ARCHITECTURE.md, each with its reason:",
-        &broken,
-    );
+    hold("`unsafe` is in the files of tests/tidy/unsafe.txt, each with its reason:", &broken);
 }
 
 /// Each row of the tables of statements and of the C API names its tests, by file and function.
@@ -399,20 +425,13 @@ fn source_files_are_tidy() {
 
 #[test]
 fn nothing_is_called_by_a_retired_word() {
-    // The list itself, and the history of changes.
-    let is_exempt = |path: &str| ["ARCHITECTURE.md", "CHANGELOG.md"].contains(&path);
-    let retired: Vec<(String, String)> = fenced(&read("ARCHITECTURE.md"), "retired")
-        .into_iter()
-        .filter_map(|line| line.split_once("  "))
-        .map(|(word, instead)| (word.trim().to_owned(), instead.trim().to_owned()))
-        .collect();
-    let documents = DOCUMENTS.iter().map(|path| (*path).to_owned()).chain(files_below("docs", ".md"));
+    let retired = tidy_list("retired");
     let sources = rust_files().into_iter().map(|file| file.path);
     let others = ["src", "crates", "tests", "examples", "embedding", "benches", "docs"];
     let others =
         others.iter().flat_map(|dir| OTHER_TEXTS.iter().flat_map(move |suffix| files_below(dir, suffix)));
     let mut broken = Vec::new();
-    for path in sources.chain(documents).chain(others).filter(|path| !is_exempt(path)) {
+    for path in sources.chain(documents()).chain(others).filter(|path| path != "tests/tidy/retired.txt") {
         for (index, line) in read(&path).lines().enumerate() {
             for (word, instead) in &retired {
                 if has_word(line, word) {
@@ -421,7 +440,17 @@ fn nothing_is_called_by_a_retired_word() {
             }
         }
     }
-    hold("Words of the list `retired` in ARCHITECTURE.md:", &broken);
+    hold("Words of the list tests/tidy/retired.txt:", &broken);
+}
+
+#[test]
+fn no_document_reads_translated() {
+    let mut broken = Vec::new();
+    for path in documents() {
+        let found = words::translated_markdown(&read(&path));
+        broken.extend(found.into_iter().map(|(line, what)| format!("{path}:{line}: {what}")));
+    }
+    hold("Documents that read translated:", &broken);
 }
 
 #[test]
@@ -438,6 +467,18 @@ fn no_comment_reads_translated() {
 }
 
 #[test]
+fn no_message_reads_translated() {
+    let mut broken = Vec::new();
+    for file in
+        rust_files().iter().filter(|file| file.path.starts_with("crates/") && file.path.contains("/src/"))
+    {
+        let found = words::translated_messages(&read(&file.path), &file.code, &file.shipped);
+        broken.extend(found.into_iter().map(|(line, what)| format!("{}:{line}: {what}", file.path)));
+    }
+    hold("Messages that read translated:", &broken);
+}
+
+#[test]
 fn phrases_are_found_across_lines_and_outside_code() {
     let lines = |text: &str| -> Vec<usize> {
         let mut lines: Vec<_> =
@@ -450,6 +491,20 @@ fn phrases_are_found_across_lines_and_outside_code() {
     assert_eq!(lines("//! ```\n//! behind\n//! ```\n//! ```text\n//! behind\n//! ```"), [5]);
     assert_eq!(lines("// Lets the thread go on. A list of each. Of each, one."), [1, 1]);
     assert_eq!(lines("let text = \"// behind\";"), [0; 0]);
+
+    let lines = |text: &str| -> Vec<usize> {
+        let mut lines: Vec<_> = words::translated_markdown(text).into_iter().map(|(line, _)| line).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(lines("It is in\nfront.\n\n```text\nbehind\n```\n\nbehind"), [1, 8]);
+    assert_eq!(lines("| it is in | front |\n|---|---|\n| behind |\n- It lies\n- `lies`"), [3, 4]);
+    assert_eq!(lines("- one\n- Of each, one.\n# There is\nno title"), [2]);
+
+    let messages = |text: &str| words::translated_messages(text, &code_of(text), &code_of(text)).len();
+    let found = ["f(\"it is no name\");", "f(\"a \\\"b\\\" lies\"); // behind"].map(messages);
+    assert_eq!(found, [1, 1]);
+    assert_eq!(["let behind = \"lies\";", "// \"it lies\"", "f(\"`gives` it\");"].map(messages), [0; 3]);
 }
 
 fn has_macro(code: &str, line: usize, name: &str) -> bool {
@@ -459,8 +514,7 @@ fn has_macro(code: &str, line: usize, name: &str) -> bool {
 #[test]
 fn documents_name_paths_that_exist() {
     let mut broken = Vec::new();
-    let docs = files_below("docs", ".md");
-    for document in DOCUMENTS.iter().map(|path| (*path).to_owned()).chain(docs) {
+    for document in documents() {
         let text = read(&document);
         for (index, line) in text.lines().enumerate() {
             for path in named_paths(line) {
@@ -498,6 +552,39 @@ fn every_page_of_the_guide_is_listed_and_its_snippets_run() {
     hold("Pages of the guide:", &broken);
 }
 
+#[test]
+fn the_reference_lists_every_error_code_and_option() {
+    let is_code = |text: &&str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    let index = read("docs/guide/src/errors.md");
+    let mut broken = Vec::new();
+    for path in ["doors/door.rs", "text/error.rs", "text/resolve/error.rs", "verify/codes.rs"] {
+        let text = read(&format!("crates/ir/src/{path}"));
+        let start = text.find("fn code(").expect("the codes");
+        let codes = &text[start..];
+        let codes =
+            if path.starts_with("verify") { codes } else { codes.split("\n    }\n").next().unwrap_or(codes) };
+        let arms =
+            codes.lines().map(str::trim).filter(|line| line.contains("=> \"") || line.starts_with('"'));
+        for code in arms.filter_map(|arm| arm.split('"').nth(1)).filter(is_code) {
+            if !index.contains(&format!("`{code}`")) {
+                broken.push(format!("docs/guide/src/errors.md: `{code}` of {path} is missing"));
+            }
+        }
+    }
+    let table = read("docs/guide/src/options.md");
+    for (path, what) in [("options.rs", "option"), ("session/definitions.rs", "kind of definition")] {
+        let text = read(&format!("crates/engine/src/{path}"));
+        let methods = text.lines().filter(|line| line.starts_with("    pub fn ") && line.contains("self"));
+        let names = methods.filter(|line| !line.contains("&self")).filter_map(|line| {
+            line.trim().strip_prefix("pub fn ")?.split(|c: char| !is_ident_char(c)).next()
+        });
+        for name in names.filter(|name| !table.contains(&format!("`{name}("))) {
+            broken.push(format!("docs/guide/src/options.md: the {what} `{name}` is missing"));
+        }
+    }
+    hold("The guide's reference is complete:", &broken);
+}
+
 /// Words of `line` that start with a folder of the repository; patterns (`*`, `<name>`, capitals as place-holders) are no paths.
 fn named_paths(line: &str) -> Vec<String> {
     let folders =
@@ -505,6 +592,7 @@ fn named_paths(line: &str) -> Vec<String> {
     line.split(|c: char| c.is_whitespace() || "`()[]|,;:'\"".contains(c))
         .filter(|word| folders.iter().any(|folder| word.starts_with(folder)))
         .filter(|word| !word.contains(['*', '<', '{', '$', '…']))
+        .filter_map(|word| word.split('#').next())
         .map(|word| word.trim_end_matches(['.', '/']).to_owned())
         .collect()
 }

@@ -1,6 +1,6 @@
 //! The table of kernels as a picture: a row for each kernel, a dot for each contender, on a logarithmic axis of time divided by C's.
 //!
-//! The bench writes it with `--plot`. `tests/pictures` draws it from the table in `docs/performance.md`, so that the two show the same run.
+//! The bench writes it with `--plot`. `tests/pictures` draws it from the table in `README.md` beside this file, so that the two show the same run.
 
 use std::fmt::Write as _;
 

@@ -62,7 +62,7 @@ const HEAD: &str = "\
 Written by `cargo bench --bench kernels -- --without-passes`; a test holds it against the table of passes, their files and their tests. The file of
 a pass is `crates/opt/src/passes/` and its name with `_` for `-`, its tests are `tests/filetests/opt/` and its name.
 
-*Without* is the time of the kernels of [performance.md](performance.md) at -O3 without the pass, divided by the time with it: the geometric mean of
+*Without* is the time of [the kernels on pointers](../benches/kernels/README.md#on-pointers) at -O3 without the pass, divided by the time with it: the geometric mean of
 all, and the kernels that change most. Changes of less than 3 % are not shown, and kernels whose code does not change
 are not run. Passes work together, so the effects do not multiply to the effect of all.
 

@@ -70,7 +70,7 @@ module.exports = grammar({
     ),
 
     global_declaration: $ => prec.right(seq(
-      choice('global', 'const', seq('global', 'const'), seq('const', 'global')),
+      choice('global', 'const', seq('global', 'threadlocal'), seq('global', 'const'), seq('const', 'global')),
       field('name', $._name),
       optional(seq('::', field('type', $._expression))),
       optional(seq('=', field('value', $._expression))),

@@ -96,7 +96,7 @@ mod tests {
         script(&[
             ("extern fabs(x)", ""),
             ("fabs(-2.5)", "2.5"),
-            ("1 +", "error: `` is no name"),
+            ("1 +", "error: `` is not a name"),
             ("x", "error: there is no `x` here"),
             ("2 ? 3", "error: `?` means nothing here"),
             (&format!("{}1{}", "(".repeat(500), ")".repeat(500)), "error: too deep"),

@@ -1,5 +1,5 @@
 //! The pictures of the docs are made from the code's own tables: the pipeline, the states of a code instance and of a symbol, the maps of a heap's objects and
-//! of a frame; and the plot of the kernels from the figures of `docs/performance.md`. A picture that differs from the code is a failed test.
+//! of a frame; and the plot of the kernels from the figures of `benches/kernels/README.md`. A picture that differs from the code is a failed test.
 //!
 //! `BLESS=1 cargo test --test pictures` writes them to `docs/pictures/`; look at them before committing.
 
@@ -44,7 +44,7 @@ fn cells(line: &str) -> Vec<&str> {
 /// The bench writes the plot of what it measures; the page has the same figures.
 #[test]
 fn the_plot_of_the_kernels() {
-    let page = source("docs/performance.md");
+    let page = source("benches/kernels/README.md");
     let mut lines = page.lines().skip_while(|line| !line.starts_with("| kernel | clif |"));
     let head = cells(lines.next().unwrap());
     let rows = lines.skip(1).take_while(|line| line.starts_with('|') && !line.starts_with("| geometric"));

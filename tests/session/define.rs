@@ -301,7 +301,7 @@ fn look_ups_say_what_does_not_fit() {
     }
     assert_eq!(main.func::<(f64,), f64>("a(Float64)").unwrap().call((1.5,)), Ok(1.5));
     let wrong = main.func::<(i32,), i64>("a(Int64)").unwrap_err().to_string();
-    assert_eq!(wrong, "argument 1 of `a(Int64)` is `Int64`, for which `i32` does not stand");
+    assert_eq!(wrong, "argument 1 of `a(Int64)` is `Int64`, which `i32` does not represent");
     main.remove(&["a(Float64)"]).unwrap();
     // Only one method is left.
     assert_eq!(main.func::<(i64,), i64>("a").unwrap().call((1,)), Ok(2));

@@ -59,10 +59,10 @@ fn an_exception_names_its_causes_down_to_the_root() {
 }
 
 #[test]
-fn names_of_bodies_are_no_names_for_functions() {
+fn names_of_initialisers_and_declarations_are_reserved() {
     let session = session(Workers::Caller);
     let main = session.create_dylib("main").unwrap();
-    for inner in ["f(Int64)#body", "f(Int64)#hot", "f(Int64)#init"] {
+    for inner in ["f(Int64)#init", "Point#type"] {
         let source = format!("low function var\"{inner}\"(x::i64)::i64\n1 ─      return 7\nend\n");
         let program = main.read("low.jlir", source.as_bytes()).unwrap();
         match main.define(program) {

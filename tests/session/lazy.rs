@@ -195,7 +195,7 @@ fn a_caller_in_another_dylib_is_recompiled_as_long_as_the_types_fit() {
         let said: Vec<String> = redefined.retyped.iter().map(ToString::to_string).collect();
         let [said] = said.as_slice() else { panic!("one function: {said:?}") };
         assert!(
-            said.starts_with("`base(Int64)` of `library` gives `Float64` now, and gave `Int64` before"),
+            said.starts_with("`base(Int64)` of `library` returns `Float64` now, and returned `Int64` before"),
             "{said}"
         );
         assert_eq!(top.call((0,)), Ok(31), "with another type it is another function");

@@ -24,6 +24,8 @@
 //! | `shared` | sessions that share a run time, and identifiers that belong to another session |
 //! | `stress` | callers against threads that redefine, optimise and remove; a million operations on demand |
 //! | `threads` | the same results on any compiling thread; many threads |
+//! | `thread_local` | thread-local symbols of object files |
+//! | `thread_values` | thread-local variables of programs |
 //! | `tiers` | functions that are compiled twice |
 //! | `trackers` | what is removed with a tracker |
 //! | `removal` | removal under linked callers |
@@ -66,6 +68,7 @@ mod sources;
 mod stress;
 mod stress_names;
 mod thread_local;
+mod thread_values;
 mod threads;
 mod tiers;
 mod trackers;

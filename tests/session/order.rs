@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use brolga::session::linking::Request;
+use brolga::session::linking::{Part, Request};
 use brolga::session::{Dependants, Dylib, Generator, Native, OnDrop, WeakDylib};
 use brolga::{CallError, CodeListener, CodeUnit, ExceptionKind, Session, SessionError, TypedFunc, Workers};
 
@@ -435,14 +435,14 @@ fn nothing_is_opened_or_ended_inside_a_scope() {
 }
 
 #[test]
-fn a_name_is_free_when_its_function_was_removed_while_that_was_being_compiled() {
+fn a_function_is_removed_and_replaced_while_it_is_being_compiled() {
     for is_weak in [false, true] {
         let session = session(Workers::Seeded(1));
         let main = session.create_dylib("main").unwrap();
         lazy(&main, &adds("f", 1));
         // It is requested and has not begun.
-        let body = main.linking().lookup([session.linking().intern("f(Int64)#body")]);
-        main.linking().remove([session.linking().intern("f(Int64)")]).unwrap();
+        let body = main.linking().lookup([session.linking().intern("f(Int64)").part(Part::First)]);
+        main.remove(&["f"]).unwrap();
         let program = main.read("f.jlir", adds("f", 2).as_bytes()).unwrap().lazy();
         main.define(if is_weak { program.weak() } else { program }).unwrap_or_else(|error| panic!("{error}"));
         drop(body);

@@ -26,7 +26,7 @@ use super::{adds, calls, define, session};
 const FUNCTIONS: usize = 24;
 
 /// Calls a function of a program on a thread of its own.
-const IN_THREAD: &str = "#include <pthread.h>
+pub(super) const IN_THREAD: &str = "#include <pthread.h>
 struct call { long (*f)(long); long x, result; };
 static void *run(void *of) { struct call *call = of; call->result = call->f(call->x); return 0; }
 long in_thread(long (*f)(long), long x) {
@@ -37,10 +37,10 @@ long in_thread(long (*f)(long), long x) {
     return call.result;
 }";
 
-/// A program that has C call `baseN` on a thread of C.
-fn through_c(n: usize) -> String {
+/// A program that has C call a function of it on a thread of C.
+pub(super) fn through_c(name: &str, callee: &str) -> String {
     format!(
-        "function through_c{n}(x::Int64)::Int64\n1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.base{n}), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}\n\
+        "function {name}(x::Int64)::Int64\n1 ─ %1 = $(Expr(:cfunction, Ptr{{Nothing}}, :(Main.{callee}), Int64, svec(Int64), :(:ccall)))::Ptr{{Nothing}}\n\
          │   %2 = $(Expr(:foreigncall, :(:in_thread), Int64, svec(Ptr{{Nothing}}, Int64), 0, :(:ccall), :(%1), :(x)))::Int64\n└──      return %2\nend\n"
     )
 }
@@ -94,7 +94,7 @@ fn world(session: &Session) -> World {
     }
     for n in 0..FUNCTIONS {
         define(&main, &calls(&format!("user{n}"), &format!("base{n}")));
-        define(&main, &through_c(n));
+        define(&main, &through_c(&format!("through_c{n}"), &format!("base{n}")));
     }
     World { base, facade, objects, shelf, main }
 }

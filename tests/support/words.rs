@@ -1,4 +1,4 @@
-//! Words that make a comment read translated, and what to write instead.
+//! Words that make a comment or document read translated, and what to write instead.
 //!
 //! ```text
 //!   comment block ──► words with lines; code spans and code fences removed ──► phrases of CLASSES ──► findings
@@ -9,9 +9,11 @@
 //! finding.
 
 /// The folders whose comments are checked.
-pub(crate) const SWEPT: [&str; 21] = [
+pub(crate) const SWEPT: [&str; 23] = [
     "crates/aot",
     "crates/cache",
+    "crates/capi",
+    "crates/cli",
     "crates/codegen",
     "crates/derive",
     "crates/engine",
@@ -156,12 +158,61 @@ pub(crate) fn translated(text: &str, code: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The findings in a Markdown text outside of fenced blocks, each with its line, from 1. Paragraphs, list items, headings and rows of
+/// tables are separate.
+pub(crate) fn translated_markdown(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut block = Vec::new();
+    let mut is_fenced = false;
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        let is_fence = line.starts_with("```");
+        let is_alone = line.starts_with(['|', '#']);
+        let is_item =
+            line.starts_with("- ") || line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(". ");
+        if is_fence || is_alone || is_item || line.is_empty() {
+            found.extend(findings(&std::mem::take(&mut block)));
+        }
+        is_fenced ^= is_fence;
+        if !is_fence && !is_fenced && !line.is_empty() {
+            block.push((index + 1, line));
+        }
+        if is_alone {
+            found.extend(findings(&std::mem::take(&mut block)));
+        }
+    }
+    found.extend(findings(&block));
+    found
+}
+
+/// The findings in the string literals of a Rust file, of those with several words. `shipped` is `code` without what only tests compile.
+pub(crate) fn translated_messages(text: &str, code: &str, shipped: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (index, (line, (code, shipped))) in text.lines().zip(code.lines().zip(shipped.lines())).enumerate() {
+        let is_test = shipped.trim().is_empty() && !code.trim().is_empty();
+        let end = comment_start(line, code).unwrap_or(line.len());
+        let escaped = line[..end].replace("\\\"", "'");
+        // Between quotes is every second piece.
+        for literal in escaped.split('"').skip(1).step_by(2) {
+            let is_message = literal.contains(' ') && !literal.starts_with('%');
+            // A message may continue a sentence.
+            let literal = format!("it {literal}");
+            let found_here = (is_message && !is_test).then(|| findings(&[(index + 1, &literal)]));
+            found.extend(found_here.into_iter().flatten());
+        }
+    }
+    found
+}
+
 /// The text of a line's comment; `None` without one.
 fn comment<'a>(line: &'a str, code: &str) -> Option<&'a str> {
-    let at = line.match_indices("//").map(|(at, _)| at).find(|&at| {
-        (at == 0 || line[..at].ends_with(' ')) && code.get(at..).is_none_or(|rest| rest.trim().is_empty())
-    })?;
+    let at = comment_start(line, code)?;
     Some(line[at..].trim_start_matches('/').trim_start_matches('!').trim())
+}
+
+fn comment_start(line: &str, code: &str) -> Option<usize> {
+    line.match_indices("//").map(|(at, _)| at).find(|&at| {
+        (at == 0 || line[..at].ends_with(' ')) && code.get(at..).is_none_or(|rest| rest.trim().is_empty())
+    })
 }
 
 /// The findings in consecutive lines of one paragraph.
@@ -199,6 +250,10 @@ fn words(block: &[(usize, &str)]) -> Vec<Word> {
                 }
                 if word.ends_with(['.', ':', '*', '►']) {
                     words.push((*line, ".".to_owned()));
+                }
+                // No phrase crosses the cells of a table.
+                if word == "|" {
+                    words.push((*line, "|".to_owned()));
                 }
             }
         }

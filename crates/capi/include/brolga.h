@@ -167,7 +167,7 @@ enum BrolgaHappened
      */
     BROLGA_HAPPENED_REMOVED = 6,
     /*
-     Something that this version of the header does not know.
+     Something that this version of the header does not have.
      */
     BROLGA_HAPPENED_OTHER = 7,
 };
@@ -596,7 +596,7 @@ typedef void (*BrolgaGenerateFn)(void *data,
 /*
  A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which
  is `nothing` before, and returns null; or it returns an error, which the program catches as an `ErrorException`. An object in `result`, and an
- error, belong to the library afterwards (`brolga_object_clone` makes a handle to give away). Several threads may call it at the same time.
+ error, belong to the library afterwards (`brolga_object_clone` makes a handle to pass on). Several threads may call it at the same time.
  */
 typedef BrolgaError *(*BrolgaHostFn)(void *data,
                                      const BrolgaValue *args,
@@ -611,7 +611,7 @@ typedef void (*BrolgaAnswerFn)(void *data,
                                BrolgaFunction *function);
 
 /*
- Gives C symbols their addresses: `responsibility` belongs to the function, which ends it now, or keeps it and ends it later, on any thread. `dylib` is the one that has the symbols, and lent for the call.
+ Sets the addresses of C symbols: `responsibility` belongs to the function, which ends it now, or keeps it and ends it later, on any thread. `dylib` is the one that has the symbols, and lent for the call.
  */
 typedef void (*BrolgaMaterializeFn)(void *data,
                                     const BrolgaDylib *dylib,
@@ -694,7 +694,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Gives a C symbol an address: of a function, or of data. An address that `brolga_function_c_address` gave makes the symbol depend on the function.
+ Sets the address of a C symbol: of a function, or of data. An address from `brolga_function_c_address` makes the symbol depend on the function.
 
  # Safety
 
@@ -719,7 +719,7 @@ BrolgaError *brolga_dylib_redefine_c_symbol(const BrolgaDylib *dylib,
                                             char **notes);
 
 /*
- Gives a C symbol that the dylib sees, function or data: what defines it is linked if it is not yet. The caller frees it with `brolga_c_symbol_free`.
+ Returns a C symbol that the dylib sees, function or data: what defines it is linked if it is not yet. The caller frees it with `brolga_c_symbol_free`.
 
  # Safety
 
@@ -847,7 +847,7 @@ BrolgaError *brolga_dylib_redefine(const BrolgaDylib *dylib,
 
 /*
  Reads a program in the text form, of `length` bytes, for a dylib, in which `brolga_definitions_define` defines it. The caller frees the definitions with
- `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked up when the call is reached.
+ `brolga_definitions_free`. With `late`, a function that is called and not defined is not an error: it is looked up when the call is reached.
 
  # Safety
 
@@ -959,7 +959,7 @@ void brolga_definitions_free(BrolgaDefinitions *definitions);
 void brolga_dylib_free(BrolgaDylib *dylib);
 
 /*
- Gives the name of a dylib. The caller frees the text with `brolga_text_free`.
+ Returns the name of a dylib. The caller frees the text with `brolga_text_free`.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_dylib_name(const BrolgaDylib *dylib,
@@ -993,7 +993,7 @@ BrolgaError *brolga_dylib_set_links(const BrolgaDylib *dylib,
                                     size_t count);
 
 /*
- Gives handles to the dylibs of the link order, the first one first, as far as there is room for them, and the number of all. The caller frees the
+ Returns handles to the dylibs of the link order, the first one first, as far as there is room for them, and the number of all. The caller frees the
  handles that were written. `order` may be null if `capacity` is 0.
 
  # Safety
@@ -1064,7 +1064,7 @@ BrolgaError *brolga_engine_new(const BrolgaOptions *options,
                                BrolgaEngine **engine);
 
 /*
- Gives a handle of the engine's run time.
+ Returns a handle of the engine's run time.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_engine_runtime(const BrolgaEngine *engine,
@@ -1102,7 +1102,7 @@ BrolgaError *brolga_engine_compile(const BrolgaEngine *engine,
                                    BrolgaUnit **unit);
 
 /*
- Gives a function of a unit by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`).
+ Returns a function of a unit by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`).
 
  # Safety
 
@@ -1190,7 +1190,7 @@ BrolgaError *brolga_dylib_alias(const BrolgaDylib *dylib,
                                 const char *original);
 
 /*
- Gives a field of a struct by its number, from 0. A field that is not set gives `nothing`.
+ Returns a field of a struct by its number, from 0; `nothing` for a field that is not set.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_object_field(const BrolgaObject *object,
@@ -1211,14 +1211,14 @@ BrolgaError *brolga_function_call(const BrolgaFunction *function,
                                   BrolgaValue *result);
 
 /*
- Gives the symbol of a function with the type of its result, such as `fib(Int64)::Int64`. The caller frees the text with `brolga_text_free`.
+ Returns the symbol of a function with the type of its result, such as `fib(Int64)::Int64`. The caller frees the text with `brolga_text_free`.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_function_signature(const BrolgaFunction *function,
                                        char **text);
 
 /*
- Gives the address by which C calls a function of a session, with the C types of its arguments and result; it is the same for all handles and `cfunction`s of programs. It is valid as long as the session
+ Returns the address by which C calls a function of a session, with the C types of its arguments and result; it is the same for all handles and `cfunction`s of programs. It is valid as long as the session
  defines the function or this handle is there. A thread that C has made is attached to the session by its first call.
 
  An exception of the program passes to the compiled code that has called C, and ends the process if there is none: a function that may throw is called by `brolga_function_call`.
@@ -1281,7 +1281,7 @@ void brolga_missing_fail(BrolgaMissing *missing,
                          BrolgaError *error);
 
 /*
- Defines a function of the host in a dylib. `header` is that of a function in the text form, without the word `function`:
+ Defines a function of the host in a dylib. `header` is a function's header in the text form, without the word `function`:
  `stock(article::Int64, place::String)::Int64`. `data` is handed to `call`, and to `free`, if that is not null, when the function cannot be called any more, also
  when the definition fails.
 
@@ -1351,13 +1351,13 @@ void brolga_exports_call(const void *exports,
                          uint64_t *result);
 
 /*
- Gives the first error that entries of images had on the calling thread since this was asked last; null if there was none. The caller frees it.
+ Returns the first error that entries of images had on the calling thread since the last call; null if there was none. The caller frees it.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_exports_take_error(void);
 
 /*
- Runs the program of an image, of `length` bytes, by a call such as `main()`, and gives the status of the process; the executables that
+ Runs the program of an image, of `length` bytes, by a call such as `main()`, and returns the status of the process; the executables that
  `brolga image build --executable` makes call this. The value of the call is printed if `shows` says so.
 
  # Safety
@@ -1381,7 +1381,7 @@ BrolgaLimits *brolga_limits_new(void);
 void brolga_limits_free(BrolgaLimits *limits);
 
 /*
- How long each call may take, in nanoseconds from its beginning. 0 is no limit.
+ How long each call may take, in nanoseconds from its beginning. 0 sets no limit.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_limits_set_timeout(const BrolgaLimits *limits,
@@ -1425,7 +1425,7 @@ BrolgaError *brolga_function_call_limited(const BrolgaFunction *function,
                                           BrolgaValue *result);
 
 /*
- Gives a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
+ Returns a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
  compiles meanwhile.
 
  # Safety
@@ -1438,7 +1438,7 @@ BrolgaError *brolga_dylib_function(const BrolgaDylib *dylib,
                                    BrolgaFunction **function);
 
 /*
- Gives functions by their names, all or none, each as `brolga_dylib_function` finds it. They are compiled together, by several threads if the session has some.
+ Returns functions by their names, all or none, each as `brolga_dylib_function` finds it. They are compiled together, by several threads if the session has some.
 
  # Safety
 
@@ -1535,7 +1535,7 @@ BrolgaError *brolga_responsibility_is_requested(const BrolgaResponsibility *resp
                                                 bool *is_requested);
 
 /*
- Gives a symbol its address. Symbols that need each other can be linked from then on; look-ups are answered when they are emitted.
+ Sets the address of a symbol. Symbols that need each other can be linked from then on; look-ups are answered when they are emitted.
 
  # Safety
 
@@ -1638,7 +1638,7 @@ BrolgaError *brolga_object_int64s(const BrolgaRuntime *runtime,
                                   BrolgaObject **object);
 
 /*
- Copies a `Vector{Float64}` to `numbers` as far as there is room for it, and gives its length. `numbers` may be null if `capacity` is 0.
+ Copies a `Vector{Float64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
 
  # Safety
 
@@ -1651,7 +1651,7 @@ BrolgaError *brolga_object_copy_float64s(const BrolgaObject *object,
                                          size_t *length);
 
 /*
- Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and gives its length. `numbers` may be null if `capacity` is 0.
+ Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
 
  # Safety
 
@@ -1664,7 +1664,7 @@ BrolgaError *brolga_object_copy_int64s(const BrolgaObject *object,
                                        size_t *length);
 
 /*
- Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and gives their number. No zero byte is added.
+ Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and returns their number. No zero byte is added.
  `bytes` may be null if `capacity` is 0.
 
  # Safety
@@ -1678,14 +1678,14 @@ BrolgaError *brolga_object_copy_string(const BrolgaObject *object,
                                        size_t *length);
 
 /*
- Gives the name of the object's type. The caller frees the text with `brolga_text_free`.
+ Returns the name of the object's type. The caller frees the text with `brolga_text_free`.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_object_type(const BrolgaObject *object,
                                 char **text);
 
 /*
- Gives another handle to the same object: for a host function that returns one of its arguments, which are lent.
+ Returns another handle to the same object: for a host function that returns one of its arguments, which are lent.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_object_clone(const BrolgaObject *object,
@@ -1697,7 +1697,7 @@ BrolgaError *brolga_object_clone(const BrolgaObject *object,
 void brolga_object_free(BrolgaObject *object);
 
 /*
- The defaults: programs without doors only, optimised at level 2, no limits but those of the machine, printing to the standard output.
+ The defaults: programs without doors only, optimised at level 2, no limits except the machine's, printing to the standard output.
  */
 BROLGA_CHECKED
 BrolgaOptions *brolga_options_new(void);
@@ -1724,7 +1724,7 @@ BrolgaError *brolga_options_set_heap_limit(BrolgaOptions *options,
 
 /*
  How many bytes compiled code may take at one time. A session evicts code that was not called for long; what does not fit all the same is
- an error. 0 is no limit.
+ an error. 0 sets no limit.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_options_set_code_limit(BrolgaOptions *options,
@@ -1781,7 +1781,7 @@ BrolgaError *brolga_dylib_promise(const BrolgaDylib *dylib,
                                   BrolgaFreeFn free);
 
 /*
- Gives the program of promised functions, in the text form, of `length` bytes. It has them with their types, and may have more. The last program counts.
+ Supplies the program of promised functions, in the text form, of `length` bytes. It has them with their types, and may have more. The last program counts.
 
  # Safety
 
@@ -1827,7 +1827,7 @@ BrolgaError *brolga_session_observe(const BrolgaSession *session,
                                     BrolgaFreeFn free);
 
 /*
- Gives a text with all dylibs, their link orders, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. It is for people: its form may change.
+ Returns a text with all dylibs, their link orders, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. It is for people: its form may change.
  The caller frees it with `brolga_text_free`.
  */
 BROLGA_CHECKED
@@ -1840,7 +1840,7 @@ BrolgaError *brolga_session_dump(const BrolgaSession *session,
 void brolga_runtime_free(BrolgaRuntime *runtime);
 
 /*
- Gives the output that programs have written since the last time, if the options say that it is kept. The caller frees the text with `brolga_text_free`.
+ Returns the output that programs have written since the last time, if the options say that it is kept. The caller frees the text with `brolga_text_free`.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_runtime_take_output(const BrolgaRuntime *runtime,
@@ -1879,7 +1879,7 @@ BrolgaError *brolga_session_new(const BrolgaOptions *options,
                                 BrolgaSession **session);
 
 /*
- Gives a handle of the session's run time.
+ Returns a handle of the session's run time.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_session_runtime(const BrolgaSession *session,
@@ -1921,7 +1921,7 @@ BrolgaError *brolga_session_empty_dylib(const BrolgaSession *session,
                                         BrolgaDylib **dylib);
 
 /*
- Gives another handle of the open dylib of this name. It is an error if there is none.
+ Returns another handle of the open dylib of this name. It is an error if there is none.
 
  # Safety
 
@@ -1959,7 +1959,7 @@ BrolgaError *brolga_dylib_symbols(const BrolgaDylib *dylib,
 size_t brolga_symbols_count(const BrolgaSymbols *symbols);
 
 /*
- Gives a symbol of a list by its number from 0.
+ Returns a symbol of a list by its number from 0.
  */
 BROLGA_CHECKED
 BrolgaError *brolga_symbols_get(const BrolgaSymbols *symbols,
@@ -2015,7 +2015,7 @@ BrolgaError *brolga_dylib_tracker(const BrolgaDylib *dylib,
                                   BrolgaTracker **tracker);
 
 /*
- Gives a handle to the same dylib. What comes in through it belongs to the tracker: functions of programs and of the host, promises, global variables, types, C symbols,
+ Returns a handle to the same dylib. What comes in through it belongs to the tracker: functions of programs and of the host, promises, global variables, types, C symbols,
  object files, libraries, archives, generators, aliases, re-exports. A tracker of another dylib is refused by what is defined.
  */
 BROLGA_CHECKED

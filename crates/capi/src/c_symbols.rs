@@ -34,7 +34,7 @@ pub struct BrolgaObjectFile {
 /// Says whether a name is one of those that a dylib sees. Several threads may call it at the same time.
 pub type BrolgaAcceptFn = Option<unsafe extern "C" fn(data: *mut c_void, name: *const c_char) -> bool>;
 
-/// Gives a C symbol an address: of a function, or of data. An address that `brolga_function_c_address` gave makes the symbol depend on the function.
+/// Sets the address of a C symbol: of a function, or of data. An address from `brolga_function_c_address` makes the symbol depend on the function.
 ///
 /// # Safety
 ///
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn brolga_dylib_redefine_c_symbol(
     })
 }
 
-/// Gives a C symbol that the dylib sees, function or data: what defines it is linked if it is not yet. The caller frees it with `brolga_c_symbol_free`.
+/// Returns a C symbol that the dylib sees, function or data: what defines it is linked if it is not yet. The caller frees it with `brolga_c_symbol_free`.
 ///
 /// # Safety
 ///

@@ -154,7 +154,7 @@ pub unsafe extern "C" fn brolga_dylib_redefine(
 }
 
 /// Reads a program in the text form, of `length` bytes, for a dylib, in which `brolga_definitions_define` defines it. The caller frees the definitions with
-/// `brolga_definitions_free`. With `late`, a function that is called and not defined is no error: it is looked up when the call is reached.
+/// `brolga_definitions_free`. With `late`, a function that is called and not defined is not an error: it is looked up when the call is reached.
 ///
 /// # Safety
 ///

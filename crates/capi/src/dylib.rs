@@ -65,7 +65,7 @@ pub extern "C" fn brolga_dylib_free(dylib: Option<Box<BrolgaDylib>>) {
     drop(dylib);
 }
 
-/// Gives the name of a dylib. The caller frees the text with `brolga_text_free`.
+/// Returns the name of a dylib. The caller frees the text with `brolga_text_free`.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_dylib_name(
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn brolga_dylib_set_links(
     })
 }
 
-/// Gives handles to the dylibs of the link order, the first one first, as far as there is room for them, and the number of all. The caller frees the
+/// Returns handles to the dylibs of the link order, the first one first, as far as there is room for them, and the number of all. The caller frees the
 /// handles that were written. `order` may be null if `capacity` is 0.
 ///
 /// # Safety

@@ -88,7 +88,7 @@ pub extern "C" fn brolga_engine_new(
     })
 }
 
-/// Gives a handle of the engine's run time.
+/// Returns a handle of the engine's run time.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_engine_runtime(
@@ -155,7 +155,7 @@ pub extern "C" fn brolga_engine_compile(
     })
 }
 
-/// Gives a function of a unit by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`).
+/// Returns a function of a unit by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`).
 ///
 /// # Safety
 ///

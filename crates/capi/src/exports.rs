@@ -47,7 +47,7 @@ pub unsafe extern "C" fn brolga_dylib_reexport(
             n if n == BrolgaExports::All as u32 && names.is_empty() => Exports::All,
             n if n == BrolgaExports::All as u32 => {
                 let text =
-                    "`names` are given, and all names are re-exported: give none, or say which are meant";
+                    "`names` are present, and all names are re-exported: pass none, or say which are meant";
                 return Err(BrolgaError::new(BrolgaCode::Argument, text));
             }
             n if n == BrolgaExports::Only as u32 => Exports::only(names),

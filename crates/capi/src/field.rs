@@ -7,7 +7,7 @@ use crate::object::BrolgaObject;
 use crate::out::{given, place};
 use crate::value::{BrolgaKind, BrolgaValue, unboxed};
 
-/// Gives a field of a struct by its number, from 0. A field that is not set gives `nothing`.
+/// Returns a field of a struct by its number, from 0; `nothing` for a field that is not set.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_object_field(

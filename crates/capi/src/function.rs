@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use brolga::ir::Context;
+use brolga::ir::diag::counted;
 use brolga::{UntypedFunc, Word};
 
 use crate::error::for_c;
@@ -134,7 +135,8 @@ impl BrolgaFunction {
 
     fn call(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
         if args.len() != self.params.len() {
-            let text = format!("`{}` takes {} arguments, not {}", self.symbol, self.params.len(), args.len());
+            let expected = counted(self.params.len(), "argument");
+            let text = format!("`{}` takes {expected}, not {}", self.symbol, args.len());
             return Err(BrolgaError::new(BrolgaCode::Argument, text));
         }
         for (index, (arg, &kind)) in args.iter().zip(&self.params).enumerate() {
@@ -185,7 +187,7 @@ impl BrolgaFunction {
         let ty = self.runtime.type_object(&self.context, self.context.types.function_of(&self.name))?;
         enter(&self.runtime, |scope| {
             let no_object =
-                || BrolgaError::new(BrolgaCode::Lookup, format!("`{}` is no function object", self.name));
+                || BrolgaError::new(BrolgaCode::Lookup, format!("`{}` is not a function object", self.name));
             let callee = scope.instance(&ty).ok_or_else(no_object)?;
             let args =
                 args.iter().map(|&arg| boxed(scope, &self.runtime, arg)).collect::<Result<Vec<_>, _>>()?;
@@ -229,7 +231,7 @@ pub unsafe extern "C" fn brolga_function_call(
     })
 }
 
-/// Gives the symbol of a function with the type of its result, such as `fib(Int64)::Int64`. The caller frees the text with `brolga_text_free`.
+/// Returns the symbol of a function with the type of its result, such as `fib(Int64)::Int64`. The caller frees the text with `brolga_text_free`.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_function_signature(
@@ -243,7 +245,7 @@ pub extern "C" fn brolga_function_signature(
     })
 }
 
-/// Gives the address by which C calls a function of a session, with the C types of its arguments and result; it is the same for all handles and `cfunction`s of programs. It is valid as long as the session
+/// Returns the address by which C calls a function of a session, with the C types of its arguments and result; it is the same for all handles and `cfunction`s of programs. It is valid as long as the session
 /// defines the function or this handle is there. A thread that C has made is attached to the session by its first call.
 ///
 /// An exception of the program passes to the compiled code that has called C, and ends the process if there is none: a function that may throw is called by `brolga_function_call`.

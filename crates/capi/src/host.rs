@@ -25,7 +25,7 @@ use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
 
 /// A C function that programs call. It gets what was given at its definition, and the arguments; objects among these are lent for the call. It sets `result`, which
 /// is `nothing` before, and returns null; or it returns an error, which the program catches as an `ErrorException`. An object in `result`, and an
-/// error, belong to the library afterwards (`brolga_object_clone` makes a handle to give away). Several threads may call it at the same time.
+/// error, belong to the library afterwards (`brolga_object_clone` makes a handle to pass on). Several threads may call it at the same time.
 pub type BrolgaHostFn = Option<
     unsafe extern "C" fn(
         data: *mut c_void,
@@ -86,7 +86,7 @@ impl Host {
     }
 }
 
-/// Defines a function of the host in a dylib. `header` is that of a function in the text form, without the word `function`:
+/// Defines a function of the host in a dylib. `header` is a function's header in the text form, without the word `function`:
 /// `stock(article::Int64, place::String)::Int64`. `data` is handed to `call`, and to `free`, if that is not null, when the function cannot be called any more, also
 /// when the definition fails.
 ///

@@ -156,14 +156,14 @@ pub unsafe extern "C" fn brolga_exports_call(
     }
 }
 
-/// Gives the first error that entries of images had on the calling thread since this was asked last; null if there was none. The caller frees it.
+/// Returns the first error that entries of images had on the calling thread since the last call; null if there was none. The caller frees it.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_exports_take_error() -> Option<Box<BrolgaError>> {
     KEPT.try_with(|kept| kept.borrow_mut().take()).ok().flatten()
 }
 
-/// Runs the program of an image, of `length` bytes, by a call such as `main()`, and gives the status of the process; the executables that
+/// Runs the program of an image, of `length` bytes, by a call such as `main()`, and returns the status of the process; the executables that
 /// `brolga image build --executable` makes call this. The value of the call is printed if `shows` says so.
 ///
 /// # Safety
@@ -284,7 +284,7 @@ unsafe fn file_of(exports: &Exports) -> Result<PathBuf, BrolgaError> {
     // SAFETY: zeros are a valid value.
     let name = unsafe { info.assume_init() }.dli_fname;
     if found == 0 || name.is_null() {
-        let text = "the system does not know the file of the image";
+        let text = "the system cannot tell the file of the image";
         return Err(BrolgaError::new(BrolgaCode::Machine, text));
     }
     // SAFETY: the loader's name of a library that is never unloaded.

@@ -72,7 +72,7 @@ pub extern "C" fn brolga_limits_free(limits: Option<Box<BrolgaLimits>>) {
     drop(limits);
 }
 
-/// How long each call may take, in nanoseconds from its beginning. 0 is no limit.
+/// How long each call may take, in nanoseconds from its beginning. 0 sets no limit.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_limits_set_timeout(

@@ -60,7 +60,7 @@ fn handle(of: &BrolgaDylib, name: &str, found: Function) -> Result<BrolgaFunctio
     Ok(BrolgaFunction::new(found.untyped()?, &symbol, types, &context, &of.runtime, found))
 }
 
-/// Gives a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
+/// Returns a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
 /// compiles meanwhile.
 ///
 /// # Safety
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn brolga_dylib_function(
     })
 }
 
-/// Gives functions by their names, all or none, each as `brolga_dylib_function` finds it. They are compiled together, by several threads if the session has some.
+/// Returns functions by their names, all or none, each as `brolga_dylib_function` finds it. They are compiled together, by several threads if the session has some.
 ///
 /// # Safety
 ///

@@ -36,7 +36,7 @@ pub struct BrolgaResponsibility {
     runtime: BrolgaRuntime,
 }
 
-/// Gives C symbols their addresses: `responsibility` belongs to the function, which ends it now, or keeps it and ends it later, on any thread. `dylib` is the one that has the symbols, and lent for the call.
+/// Sets the addresses of C symbols: `responsibility` belongs to the function, which ends it now, or keeps it and ends it later, on any thread. `dylib` is the one that has the symbols, and lent for the call.
 pub type BrolgaMaterializeFn = Option<
     unsafe extern "C" fn(
         data: *mut c_void,
@@ -94,7 +94,7 @@ impl BrolgaResponsibility {
         let all = self.responsibility.session().names();
         let found = all.find(name).filter(|found| symbols.iter().any(|(symbol, _)| symbol == found));
         found.ok_or_else(|| {
-            let text = format!("`{name}` is no symbol of this responsibility");
+            let text = format!("`{name}` is not a symbol of this responsibility");
             BrolgaError::new(BrolgaCode::Argument, text)
         })
     }
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn brolga_responsibility_is_requested(
     })
 }
 
-/// Gives a symbol its address. Symbols that need each other can be linked from then on; look-ups are answered when they are emitted.
+/// Sets the address of a symbol. Symbols that need each other can be linked from then on; look-ups are answered when they are emitted.
 ///
 /// # Safety
 ///

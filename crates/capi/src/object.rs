@@ -123,7 +123,7 @@ fn elements<T: Bits>(object: &BrolgaObject, name: &str) -> Result<Vec<T>, Brolga
     object.look(|scope, root| {
         let vector = root.get(scope);
         if vector.desc().name() != format!("Vector{{{name}}}") {
-            let text = format!("a `{}` is no vector of `{name}`", vector.desc().name());
+            let text = format!("a `{}` is not a vector of `{name}`", vector.desc().name());
             return Err(BrolgaError::new(BrolgaCode::Argument, text));
         }
         let numbers = (0..vector.length()?).map(|index| vector.element_bits(index));
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn brolga_object_int64s(
     })
 }
 
-/// Copies a `Vector{Float64}` to `numbers` as far as there is room for it, and gives its length. `numbers` may be null if `capacity` is 0.
+/// Copies a `Vector{Float64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
 ///
 /// # Safety
 ///
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn brolga_object_copy_float64s(
     unsafe { copy_numbers(object, "Float64", numbers, capacity, length) }
 }
 
-/// Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and gives its length. `numbers` may be null if `capacity` is 0.
+/// Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
 ///
 /// # Safety
 ///
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn brolga_object_copy_int64s(
     unsafe { copy_numbers(object, "Int64", numbers, capacity, length) }
 }
 
-/// Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and gives their number. No zero byte is added.
+/// Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and returns their number. No zero byte is added.
 /// `bytes` may be null if `capacity` is 0.
 ///
 /// # Safety
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn brolga_object_copy_string(
         let found = object.look(|scope, root| {
             let object = root.get(scope);
             let no_string = || {
-                let text = format!("a `{}` is no string", object.desc().name());
+                let text = format!("a `{}` is not a string", object.desc().name());
                 BrolgaError::new(BrolgaCode::Argument, text)
             };
             Ok(object.string_bytes().ok_or_else(no_string)?.to_vec())
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn brolga_object_copy_string(
     })
 }
 
-/// Gives the name of the object's type. The caller frees the text with `brolga_text_free`.
+/// Returns the name of the object's type. The caller frees the text with `brolga_text_free`.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_object_type(
@@ -255,7 +255,7 @@ pub extern "C" fn brolga_object_type(
     })
 }
 
-/// Gives another handle to the same object: for a host function that returns one of its arguments, which are lent.
+/// Returns another handle to the same object: for a host function that returns one of its arguments, which are lent.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_object_clone(

@@ -34,7 +34,7 @@ impl BrolgaOptions {
     }
 }
 
-/// The defaults: programs without doors only, optimised at level 2, no limits but those of the machine, printing to the standard output.
+/// The defaults: programs without doors only, optimised at level 2, no limits except the machine's, printing to the standard output.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_options_new() -> Box<BrolgaOptions> {
@@ -79,7 +79,7 @@ pub extern "C" fn brolga_options_set_heap_limit(
 }
 
 /// How many bytes compiled code may take at one time. A session evicts code that was not called for long; what does not fit all the same is
-/// an error. 0 is no limit.
+/// an error. 0 sets no limit.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_options_set_code_limit(

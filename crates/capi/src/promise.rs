@@ -86,7 +86,7 @@ pub unsafe extern "C" fn brolga_dylib_promise(
     })
 }
 
-/// Gives the program of promised functions, in the text form, of `length` bytes. It has them with their types, and may have more. The last program counts.
+/// Supplies the program of promised functions, in the text form, of `length` bytes. It has them with their types, and may have more. The last program counts.
 ///
 /// # Safety
 ///

@@ -38,7 +38,7 @@ pub enum BrolgaHappened {
     Failed = 5,
     /// Its name does not lead to this definition any more: it was removed, replaced or overridden.
     Removed = 6,
-    /// Something that this version of the header does not know.
+    /// Something that this version of the header does not have.
     Other = 7,
 }
 
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn brolga_session_observe(
     })
 }
 
-/// Gives a text with all dylibs, their link orders, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. It is for people: its form may change.
+/// Returns a text with all dylibs, their link orders, re-exports and symbols, how far each symbol has come, what it waits for and who uses it. It is for people: its form may change.
 /// The caller frees it with `brolga_text_free`.
 #[unsafe(no_mangle)]
 #[must_use]

@@ -45,7 +45,7 @@ pub extern "C" fn brolga_runtime_free(runtime: Option<Box<BrolgaRuntime>>) {
     drop(runtime);
 }
 
-/// Gives the output that programs have written since the last time, if the options say that it is kept. The caller frees the text with `brolga_text_free`.
+/// Returns the output that programs have written since the last time, if the options say that it is kept. The caller frees the text with `brolga_text_free`.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_runtime_take_output(

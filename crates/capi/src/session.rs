@@ -44,7 +44,7 @@ pub extern "C" fn brolga_session_new(
     })
 }
 
-/// Gives a handle of the session's run time.
+/// Returns a handle of the session's run time.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_session_runtime(
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn brolga_session_empty_dylib(
     })
 }
 
-/// Gives another handle of the open dylib of this name. It is an error if there is none.
+/// Returns another handle of the open dylib of this name. It is an error if there is none.
 ///
 /// # Safety
 ///

@@ -106,7 +106,7 @@ pub extern "C" fn brolga_symbols_count(symbols: Option<&BrolgaSymbols>) -> usize
     symbols.map_or(0, |symbols| symbols.symbols.len())
 }
 
-/// Gives a symbol of a list by its number from 0.
+/// Returns a symbol of a list by its number from 0.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_symbols_get(

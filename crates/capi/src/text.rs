@@ -33,9 +33,9 @@ pub(crate) unsafe fn array<'a, T>(
     match (first.is_null(), length) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(BrolgaError::null(name)),
-        (false, _) if !first.is_aligned() || length > isize::MAX as usize / size_of::<T>().max(1) => {
-            Err(BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is no array of {length} elements")))
-        }
+        (false, _) if !first.is_aligned() || length > isize::MAX as usize / size_of::<T>().max(1) => Err(
+            BrolgaError::new(BrolgaCode::Argument, format!("`{name}` is not an array of {length} elements")),
+        ),
         // SAFETY: it is not null, is aligned, and its size fits; the contract covers the rest.
         (false, _) => Ok(unsafe { slice::from_raw_parts(first, length) }),
     }
@@ -62,7 +62,7 @@ pub(crate) fn room<T>(to: *mut T, capacity: usize, name: &str) -> Result<usize, 
         false if to.is_aligned() => Ok(capacity),
         false => Err(BrolgaError::new(
             BrolgaCode::Argument,
-            format!("`{name}` is no array: its address is not aligned"),
+            format!("`{name}` is not an array: its address is not aligned"),
         )),
     }
 }

@@ -54,7 +54,7 @@ pub extern "C" fn brolga_dylib_tracker(
     })
 }
 
-/// Gives a handle to the same dylib. What comes in through it belongs to the tracker: functions of programs and of the host, promises, global variables, types, C symbols,
+/// Returns a handle to the same dylib. What comes in through it belongs to the tracker: functions of programs and of the host, promises, global variables, types, C symbols,
 /// object files, libraries, archives, generators, aliases, re-exports. A tracker of another dylib is refused by what is defined.
 #[unsafe(no_mangle)]
 #[must_use]

@@ -172,7 +172,7 @@ impl BrolgaValue {
     /// The member for the kind is set; an object is null, or live while the result is used.
     pub(crate) unsafe fn read<'a>(&self) -> Result<Given<'a>, BrolgaError> {
         let Some(kind) = Kind::of_number(self.kind) else {
-            let text = format!("{} is no kind of values", self.kind);
+            let text = format!("{} is not a kind of values", self.kind);
             return Err(BrolgaError::new(BrolgaCode::Argument, text));
         };
         let bits = &self.bits;
@@ -187,7 +187,7 @@ impl BrolgaValue {
                 Kind::Char => match char::from_u32(bits.uint32) {
                     Some(char) => u64::from(char_to_bits(char)),
                     None => {
-                        let text = format!("{:#x} is no Unicode scalar value", bits.uint32);
+                        let text = format!("{:#x} is not a Unicode scalar value", bits.uint32);
                         return Err(BrolgaError::new(BrolgaCode::Argument, text));
                     }
                 },

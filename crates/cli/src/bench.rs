@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// Write a plot of the samples as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<String>,
-    /// The clock: the thread's own processor time, or that of the wall
+    /// The clock: the thread's own processor time, or the wall's
     #[arg(long, value_name = "CLOCK", value_enum, default_value = "cpu")]
     clock: Clock,
     #[command(flatten)]

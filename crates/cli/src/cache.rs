@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let cannot = |error: &dyn std::fmt::Display| Stop::System(format!("cannot open the cache: {error}"));
     // A mistyped name makes no directory.
     if !args.directory.is_dir() {
-        return Err(cannot(&format!("`{}` is no directory", args.directory.display())));
+        return Err(cannot(&format!("`{}` is not a directory", args.directory.display())));
     }
     let store = DirectoryStore::open(&args.directory, u64::MAX).map_err(|error| cannot(&error))?;
     if args.clear {

@@ -18,7 +18,7 @@ pub(super) struct Caching {
     /// The key of the cache, a file that is made if it is not there: code that was kept with another key is not run [default: `brolga/cache.key` below `$XDG_CONFIG_HOME` or `~/.config`]
     #[arg(long, value_name = "FILE", requires = "cache")]
     cache_key: Option<PathBuf>,
-    /// About how much the directory may take: bytes, or with `K`, `M`, `G` or `T` behind
+    /// About how much the directory may take: bytes, or a number with the suffix `K`, `M`, `G` or `T`
     #[arg(long, value_name = "SIZE", requires = "cache", value_parser = size, default_value = "1G")]
     cache_limit: usize,
     /// Say afterwards what the cache was good for

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Done {
         Some(path) => brolga_files::write(path.as_ref(), written.as_ref())
             .map_err(|error| Stop::System(format!("cannot write `{path}`: {error}"))),
         None if args.emit == Form::Obj && io::stdout().is_terminal() => {
-            Err(Stop::Usage("an object file is no text for a terminal; name a file with `-o`".to_owned()))
+            Err(Stop::Usage("an object file is not text for a terminal; name a file with `-o`".to_owned()))
         }
         None => Ok(io::stdout().write_all(&written)?),
     }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Done {
     if args.output.is_none() && io::stdout().is_terminal() {
-        return Err(Stop::Usage("a page is no text for a terminal; name a file with `-o`".to_owned()));
+        return Err(Stop::Usage("a page is not text for a terminal; name a file with `-o`".to_owned()));
     }
     let program = input::program(&args.file)?;
     let source = args.source.as_deref().map(input::bytes).transpose()?;

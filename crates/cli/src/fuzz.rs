@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// How many inputs to try: 1000, or as many as `--seconds` allows
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Stop after so many seconds
+    /// Stop after this number of seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
     /// How many processes try inputs: as many as there are processors unless it is given

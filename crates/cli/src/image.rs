@@ -46,7 +46,7 @@ struct Build {
     /// `BROLGA_CPU_TARGET`, or `native`, unless it is given
     #[arg(long, value_name = "TARGETS")]
     target: Option<String>,
-    /// The architecture, `x86_64` or `aarch64`, with Linux as its system unless it is that of this machine. The target is `generic` then, unless it is given
+    /// The architecture, `x86_64` or `aarch64`, with Linux as its system. For another architecture than this machine's the target is `generic`, unless it is specified
     #[arg(long, value_name = "ARCH", value_parser = architecture, conflicts_with_all = ["exports", "export_all", "header", "library", "executable"])]
     arch: Option<Arch>,
     /// Let C call a function, by its name if one method has it (`fib`) or by its symbol (`fib(Int64)`); `=NAME` is a name for C
@@ -58,7 +58,7 @@ struct Build {
     /// Where to write the header of the functions that C calls
     #[arg(long, value_name = "FILE")]
     header: Option<String>,
-    /// The name of the library for C, which `NAME_open` begins with: that of the output without `lib` unless it is given
+    /// The name of the library for C, which `NAME_open` begins with; by default the output's name without `lib`
     #[arg(long, value_name = "NAME")]
     library: Option<String>,
     /// Make an executable that runs `main()`, or the call of `--call`, by the system's C compiler
@@ -82,7 +82,7 @@ struct Build {
     /// Make a package: code that a session links when it is first needed, and that is redefined, tiered up and removed like code that was compiled there
     #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library", "executable", "target", "arch"])]
     package: bool,
-    /// The package has code of both tiers; functions go to the second after so many calls
+    /// The package has code of both tiers; functions go to the second after this number of calls
     #[arg(long, value_name = "CALLS", requires = "package")]
     tiered: Option<u32>,
     /// Build on another package, which has to be open wherever this one is
@@ -213,7 +213,7 @@ fn package(build: &Build) -> Done {
         let (name, bytes) = input::bytes(path)?;
         let text = String::from_utf8_lossy(&bytes);
         made = made.only(statements::read(&text).map_err(|line| {
-            Stop::Input(format!("{name}:{line}: this is no statement such as `precompile f(Int64)`"))
+            Stop::Input(format!("{name}:{line}: this is not a statement such as `precompile f(Int64)`"))
         })?);
     }
     let mut programs = Vec::with_capacity(build.files.len());

@@ -11,7 +11,7 @@ use super::report::Stop;
     after_help = "Editors start it; docs/editors.md says how. Programs that the editor runs are run by the interpreter, with limits of time and memory."
 )]
 pub(crate) struct Args {
-    /// The transport, which is the only one; many editors give it
+    /// The transport, which is the only one; many editors pass it
     #[arg(long)]
     stdio: bool,
 }

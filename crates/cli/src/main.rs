@@ -147,10 +147,10 @@ struct How {
     /// How compiled code gets into memory: by Brolga's own `loader`, or by `cranelift`'s
     #[arg(long, value_name = "KIND", value_parser = linker, conflicts_with = "interp")]
     linker: Option<brolga::LinkerKind>,
-    /// How much memory objects may take: bytes, or with `K`, `M`, `G` or `T` behind [default: three quarters of the machine's]
+    /// How much memory objects may take: bytes, or a number with the suffix `K`, `M`, `G` or `T` [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
-    /// How much memory compiling one function may take, as estimated from its size: bytes, or with `K`, `M`, `G` or `T` behind [default: 2G]
+    /// How much memory compiling one function may take, as estimated from its size: bytes, or a number with the suffix `K`, `M`, `G` or `T` [default: 2G]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "interp")]
     compile_memory: Option<usize>,
     #[command(flatten)]
@@ -188,7 +188,7 @@ fn size(text: &str) -> Result<usize, String> {
     let bytes = digits.parse().ok().and_then(|number: usize| number.checked_mul(1 << shift));
     bytes
         .filter(|&bytes| bytes > 0)
-        .ok_or_else(|| "a size is a number of bytes, or one with K, M, G or T behind".to_owned())
+        .ok_or_else(|| "a size is a number of bytes, or a number with the suffix K, M, G or T".to_owned())
 }
 
 fn roots(text: &str) -> Result<brolga::Roots, String> {

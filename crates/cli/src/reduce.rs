@@ -193,7 +193,7 @@ impl Oracle {
             return Ok(Verdict::Agrees);
         }
         let (expected, native) = (expected.show(), native.show());
-        let text = format!("the interpreter gives {expected}, native code at {} {native}", self.level);
+        let text = format!("the interpreter returns {expected}, native code at {} {native}", self.level);
         fails(FaultKind::Differs, text)
     }
 

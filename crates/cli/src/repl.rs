@@ -15,7 +15,7 @@ use super::{Done, Level, doors};
 /// Takes functions and expressions line by line: defines, redefines, evaluates and shows them.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "`:help` lists the commands of the prompt. Where the standard input is no terminal, inputs are taken from it, values go to the \
+    after_help = "`:help` lists the commands of the prompt. Where the standard input is not a terminal, inputs are taken from it, values go to the \
                         standard output, and the exit status is 1 if there was an error.\n\nExamples:\n  brolga repl examples/fib.jlir\n  \
                         echo 'fib(20)' | brolga repl examples/fib.jlir -O3\n  brolga repl --lang scheme"
 )]

@@ -62,7 +62,7 @@ pub(crate) struct Args {
     /// Show the session to `brolga top` by a socket of this name, for processes of this user
     #[arg(long, value_name = "SOCKET", requires = "tiered")]
     top: Option<PathBuf>,
-    /// End the run when it has used up so much fuel, and say how much it took: units that depend on the program and its input alone
+    /// End the run when it has used up this much fuel, and say how much it took: units that depend on the program and its input alone
     #[arg(long, value_name = "UNITS", conflicts_with = "image")]
     fuel: Option<u64>,
     /// End the call after this time, which includes compiling what it reaches

@@ -370,7 +370,7 @@ fn build(
                 CpuTarget::Native | CpuTarget::Generic => {}
                 _ if !is_x86 => {
                     return Err(unsupported(format!(
-                        "`{}` is no level of {}",
+                        "`{}` is not a level of {}",
                         level.name(),
                         builder.triple().architecture
                     )));

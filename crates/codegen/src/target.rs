@@ -158,7 +158,7 @@ pub enum TargetError {
         option: String,
     },
     /// A base is not the number of an earlier target.
-    #[error("the base of target {index} (`{name}`) is no target in front of it: {base}")]
+    #[error("the base of target {index} (`{name}`) is not an earlier target: {base}")]
     Base {
         /// The number of the target.
         index: usize,

@@ -110,7 +110,7 @@ fn check_repr(input: &DeriveInput) -> Result<(), Error> {
     }
     match is_c {
         true => Ok(()),
-        false => Err(refuse(input, "its fields lie as Rust likes: write `#[repr(C)]`")),
+        false => Err(refuse(input, "Rust chooses the order of its fields: write `#[repr(C)]`")),
     }
 }
 

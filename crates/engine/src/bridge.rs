@@ -45,7 +45,7 @@ pub enum BridgeError {
         given: usize,
     },
     /// Compiled code returned bits that are not a value of the result's type.
-    #[error("the result is no value of type `{ty}`")]
+    #[error("the result is not a value of type `{ty}`")]
     Result { ty: String },
     /// The call returned no value.
     #[error(transparent)]
@@ -228,7 +228,7 @@ fn call_object(
     })?
 }
 
-/// Sets global variables to the values that they have in an interpreter.
+/// Sets global variables, in all threads, to the values that they have in an interpreter.
 pub(crate) fn set_globals(
     globals: &Globals,
     interp: &mut Interp<'_>,
@@ -242,7 +242,7 @@ pub(crate) fn set_globals(
         for name in names {
             let value = interp.global(interp.module().cx.names.intern(&name));
             let object = value.map(|value| scope.copy_in(interp, &value)).transpose()?;
-            globals.set(scope, &name, object.map(|root| root.get(scope)))?;
+            globals.begin(scope, &name, object.map(|root| root.get(scope)))?;
         }
         Ok(())
     })?

@@ -203,7 +203,7 @@ impl Engine {
         let code = self.code_of(program, roots)?;
         let module = code.module(program);
         for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+            globals.describe(&module.cx, global);
         }
         let bodies = with_bodies(module, &code.ids);
         let unit = link(self.jit(), module, &code.compiled, bodies, self.recipe(), Some(globals))?;

@@ -45,7 +45,7 @@ pub enum Error {
     #[error(transparent)]
     Lookup(#[from] brolga_jit::LookupError),
     /// A function id that the program does not have. The caller's mistake.
-    #[error("{id} is no function of the program, which has {count}")]
+    #[error("{id} is not a function of the program, which has {count}")]
     ForeignFunction {
         /// The id.
         id: FuncId,

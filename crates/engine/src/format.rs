@@ -16,6 +16,7 @@
 use std::fmt;
 
 use brolga_ir::diag::{Diagnostics, Finding, SourceFile, Span};
+use brolga_ir::module::GlobalKind;
 use brolga_ir::text::{Unit, parse, show_unit};
 
 use crate::error::{Broken, Error};
@@ -25,7 +26,7 @@ struct StrayComment;
 
 impl fmt::Display for StrayComment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this comment stands inside a function or declaration, where the normal form has none")
+        f.write_str("this comment is inside a function or declaration, where the normal form has none")
     }
 }
 
@@ -101,7 +102,7 @@ fn items(source: &SourceFile) -> Vec<Item> {
     let mut items = Vec::new();
     items.extend(file.types.iter().enumerate().map(|(n, decl)| item(Kind::Type, n, decl.span)));
     // The module does not contain `const`s, so the normal form does not show them.
-    let globals = file.globals.iter().filter(|decl| !decl.is_const);
+    let globals = file.globals.iter().filter(|decl| decl.kind != GlobalKind::Constant);
     items.extend(globals.enumerate().map(|(n, decl)| item(Kind::Global, n, decl.span)));
     items.extend(file.checks.iter().enumerate().map(|(n, check)| item(Kind::Check, n, check.span)));
     items.extend(file.functions.iter().enumerate().map(|(n, f)| item(Kind::Function, n, f.span)));

@@ -528,7 +528,7 @@ impl Engine {
         let opened = Arc::new(OpenedFunctions { stored, functions: Arc::new(functions) });
         let cx = opened.stored.cx();
         for global in opened.stored.globals().globals() {
-            globals.declare_type(cx, cx.names.text(global.name), global.ty);
+            globals.describe(cx, global);
         }
         let listed: Arc<dyn ImageFunctions> = opened.clone();
         let code = ImageCode {

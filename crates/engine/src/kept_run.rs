@@ -101,7 +101,7 @@ impl Engine {
         let FoundRun { module, methods, compiled } = find_run(cache, &facts)?;
         let globals = Globals::new(self.runtime());
         for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+            globals.describe(&module.cx, global);
         }
         let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (_, func) in module.funcs() {

@@ -230,7 +230,7 @@ struct Exported {
 impl Resolved {
     pub(crate) fn new(module: &Module, library: &Library) -> Result<Resolved, Error> {
         if let Some(fault) = bad_name(&library.name) {
-            let reason = format!("`{}` is no name for a library, because it {fault}", library.name);
+            let reason = format!("`{}` is not a name for a library, because it {fault}", library.name);
             return Err(Error::Export { function: library.name.clone(), reason });
         }
         let mut resolved =
@@ -265,8 +265,9 @@ impl Resolved {
         let symbol = module[id].symbol(&module.cx);
         let refused = |reason: String| Error::Export { function: symbol.clone(), reason };
         if let Some(fault) = bad_name(name) {
-            let told =
-                format!("`{name}` is no name for C, because it {fault}: give another one (`{symbol}=NAME`)");
+            let told = format!(
+                "`{name}` is not a name for C, because it {fault}: choose another one (`{symbol}=NAME`)"
+            );
             return Err(refused(told));
         }
         if name == self.open_name() || self.names.contains(name) {
@@ -278,7 +279,7 @@ impl Resolved {
         let ty = ty.ok_or_else(|| refused("it has no native form".to_owned()))?;
         let (result, params) = c_types(&ty).map_err(|foreign| {
             let takes = format!(
-                "`{foreign}` is no type of C: integers of 8 to 64 bits, `Float32`, `Float64`, `Bool`, \
+                "`{foreign}` is not a type of C: integers of 8 to 64 bits, `Float32`, `Float64`, `Bool`, \
                  `Char`, `Ptr` and `Nothing` as a result are"
             );
             refused(takes)
@@ -419,7 +420,7 @@ fn is_of_stdint(name: &str) -> bool {
 fn bad_name(name: &str) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        Some("is no identifier of C")
+        Some("is not an identifier of C")
     } else if RESERVED.contains(&name) || is_of_stdint(name) {
         Some("has a meaning in C or C++")
     } else if name.strip_prefix('_').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase())) {
@@ -485,7 +486,7 @@ end
         let lib = || Library::new("lib");
         assert!(message(&lib().export("none")).contains("no such function"));
         assert!(message(&lib().export("twice")).contains("`twice(Float64)`, `twice(Int64)`"));
-        assert!(message(&lib().export("text")).contains("`String` is no type of C"));
+        assert!(message(&lib().export("text")).contains("`String` is not a type of C"));
         assert!(message(&lib().export("void")).contains("has a meaning in C"));
         assert!(message(&lib().export_as("add", "a-b")).contains("is no identifier"));
         assert!(message(&lib().export_as("add", "_Bool")).contains("is reserved by C"));

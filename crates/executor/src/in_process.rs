@@ -129,7 +129,7 @@ impl InProcess {
         }
         let globals = Globals::new(runtime);
         for global in module.globals() {
-            globals.declare_type(&module.cx, module.cx.names.text(global.name), global.ty);
+            globals.describe(&module.cx, global);
         }
         let table = runtime.method_table();
         let linkage = Linkage { globals: Some(&globals), table: Some(&table), ..Linkage::default() };

@@ -52,7 +52,7 @@
 //! (`brolga_jit::Unit`, `IndirectCell`), have its cells' stubs ask for materialization by a message, and read counters of tiers from
 //! there. Until then a session compiles for its own process.
 //!
-//! Cost: a call is one message in each direction, without a switch of threads in the executor; `docs/performance.md` has the figures.
+//! Cost: a call is one message in each direction, without a switch of threads in the executor; `benches/README.md` has the figures.
 //!
 //! Not done: sessions, lazy functions, tiers and host functions over the trait; handles of objects; a ring in shared memory for calls;
 //! executors on other machines or of other architectures; filters of system calls. The loader comes with the code generator's crate, whose

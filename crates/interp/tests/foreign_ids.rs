@@ -19,7 +19,7 @@ use brolga_ir::constant::Address;
 use brolga_ir::cursor::Cursor;
 use brolga_ir::func::{CalleeData, ForeignData, MetaData, MetaItem, Place, RootMap, Signature};
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::module::{Global, Literal};
+use brolga_ir::module::{Global, GlobalKind, Literal};
 use brolga_ir::op::{Access, Region};
 use brolga_ir::text::show_func;
 use brolga_ir::types::{DeclKind, FieldDecl, StaticBound, StaticParam, TypeError};
@@ -273,19 +273,19 @@ fn globals_of_another_context_are_reported() {
     let own = cx.names.intern("g");
     let bits = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
     for global in [
-        Global { name, ty: Type::INT64, init: bits.clone(), is_const: false },
-        Global { name: own, ty, init: bits, is_const: false },
+        Global { name, ty: Type::INT64, init: bits.clone(), kind: GlobalKind::Variable },
+        Global { name: own, ty, init: bits, kind: GlobalKind::Variable },
         Global {
             name: own,
             ty: Type::ANY,
             init: Literal::Const(Const::Type { of: ty, ty: Type::DATATYPE }),
-            is_const: false,
+            kind: GlobalKind::Variable,
         },
         Global {
             name: own,
             ty: Type::ANY,
             init: Literal::Aggregate { ty, fields: Vec::new() },
-            is_const: false,
+            kind: GlobalKind::Variable,
         },
     ] {
         let mut module = Module::new(cx.clone());

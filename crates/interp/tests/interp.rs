@@ -6,7 +6,7 @@ use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
 use brolga_ir::func::{CalleeData, ForeignData, SlotData};
 use brolga_ir::intrinsic::Intrinsic;
-use brolga_ir::module::{Global, Literal};
+use brolga_ir::module::{Global, GlobalKind, Literal};
 use brolga_ir::op::{Access, Ordering, Region, RmwOp};
 use brolga_ir::types::{DeclKind, FieldDecl};
 use brolga_ir::{
@@ -335,7 +335,7 @@ fn a_call_pays_for_the_globals_that_it_looks_at() {
     for n in 0..1_000 {
         let init = Literal::Const(Const::String(cx.names.intern(&format!("the value of g{n}"))));
         let name = cx.names.intern(&format!("g{n}"));
-        module.add_global(Global { name, ty: Type::ANY, init, is_const: false }).unwrap();
+        module.add_global(Global { name, ty: Type::ANY, init, kind: GlobalKind::Variable }).unwrap();
     }
     // Enough for some of the strings, but not all.
     let options = Options { max_heap_bytes: 1 << 12, ..Options::default() };

@@ -26,6 +26,18 @@ use std::ops::Range;
 /// Maximum number of characters of a source line that are shown.
 const LINE_WINDOW: usize = 160;
 
+/// A number of things: `1 argument`, `2 arguments`, `at least 1 argument`.
+///
+/// ```
+/// use brolga_ir::diag::counted;
+/// assert_eq!([0, 1, 2].map(|count| counted(count, "argument")), ["0 arguments", "1 argument", "2 arguments"]);
+/// ```
+pub fn counted(count: impl Display, noun: impl Display) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" || count == "at least 1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// A half-open range of byte offsets in one source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Span {

@@ -31,6 +31,18 @@ use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
 
 /// A global variable.
+///
+/// ```
+/// use brolga_ir::module::{Global, GlobalKind, Literal};
+/// use brolga_ir::{Const, Context, Module, Type, text::show_module};
+/// let cx = Context::new();
+/// let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 42 });
+/// let seed = Global { name: cx.names.intern("seed"), ty: Type::INT64, init, kind: GlobalKind::ThreadLocal };
+/// let mut module = Module::new(cx);
+/// module.add_global(seed)?;
+/// assert_eq!(show_module(&module).to_string(), "global threadlocal seed::Int64 = 42\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Global {
     pub name: Name,
@@ -38,9 +50,31 @@ pub struct Global {
     pub ty: Type,
     /// Its initial value.
     pub init: Literal,
-    /// Whether nothing assigns it: it is declared by `const`, or holds a function's constant that has an
-    /// identity.
-    pub is_const: bool,
+    pub kind: GlobalKind,
+}
+
+/// Who shares the value of a global variable, and whether it changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GlobalKind {
+    /// All threads share one value.
+    Variable,
+    /// Every thread has its own value, which is the initial value at the thread's first use. The initial value
+    /// has no identity ([`Literal::is_shared`]): the verifier refuses one that threads would share.
+    ThreadLocal,
+    /// Nothing assigns it: it is declared by `const`, or holds a function's constant that has an identity.
+    Constant,
+}
+
+impl Global {
+    /// Whether nothing assigns it.
+    pub fn is_const(&self) -> bool {
+        self.kind == GlobalKind::Constant
+    }
+
+    /// Whether every thread has its own value.
+    pub fn is_thread_local(&self) -> bool {
+        self.kind == GlobalKind::ThreadLocal
+    }
 }
 
 /// Facts about all functions of a program, in whichever module, on which the code of each function depends.
@@ -337,7 +371,7 @@ impl Module {
 
     /// Records that functions elsewhere may assign the non-constant variables of this module.
     pub fn note_shared_variables(&mut self) {
-        let assigned = self.globals.iter().filter(|global| !global.is_const).map(|global| global.name);
+        let assigned = self.globals.iter().filter(|global| !global.is_const()).map(|global| global.name);
         self.noted.assigned.extend(assigned);
         self.facts.take();
     }

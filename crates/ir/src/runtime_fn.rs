@@ -13,6 +13,7 @@
 //! | reads | returns a part of an object, or null with an exception recorded; a collection may happen |
 //! | refills | changes a counter of the thread; returns an object, or null with an exception recorded; a collection may happen |
 //! | asks | queries objects; no collection, no exception |
+//! | finds | returns what the same call returns anywhere in the activation; no collection, no exception |
 //! | barrier | records a store; no collection, no exception |
 //! | handles | works on the exceptions of the thread |
 //! | region | begins or ends a region in which collections do not wait for the thread |
@@ -74,6 +75,8 @@ pub enum RuntimeKind {
     Refills,
     /// Queries objects.
     Asks,
+    /// Returns the same for the same arguments during the whole activation of a function.
+    Finds,
     /// Records a store.
     Barrier,
     /// Works on the exceptions of the thread.
@@ -143,6 +146,9 @@ runtime_fns! {
     /// Called when the thread's fuel counter is below zero: refills it and returns `nothing`, or null if the
     /// call has no fuel left, which ends it.
     Refuel "brolga_refuel" () -> TRACKED Refills;
+    /// The cell of the running thread of a thread-local variable, by the address of the variable's cell; of
+    /// any other variable, its cell.
+    ThreadCell "brolga_thread_cell" (PTR) -> PTR Finds;
     /// Records a store into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;
     /// The thread is about to block.
@@ -217,7 +223,7 @@ impl RuntimeFn {
 
     /// Whether a collection may happen during the call.
     pub fn may_safepoint(self) -> bool {
-        !matches!(self.kind(), RuntimeKind::Asks | RuntimeKind::Barrier)
+        !matches!(self.kind(), RuntimeKind::Asks | RuntimeKind::Finds | RuntimeKind::Barrier)
     }
 
     /// The entry point with this symbol.

@@ -8,6 +8,7 @@ mod text_support;
 use std::time::{Duration, Instant};
 
 use brolga_ir::diag::{SourceFile, Style};
+use brolga_ir::module::GlobalKind;
 use brolga_ir::text::ast::{Expected, Expr, ExprKind, File, Literal, Stmt, TypeDeclKind};
 use brolga_ir::text::{MAX_DEPTH, NotText, from_bytes, parse};
 use text_support::{Random, damage, files, source};
@@ -145,7 +146,7 @@ fn lists_of_dumps() {
 #[test]
 fn declarations() {
     let text = "abstract type A{T} <: Number end\nprimitive type P <: A{Int64} 24 end\n\
-                struct var\"#f#1\"{T<:Real, S}\n    const a::T\n    @atomic b\nend\nglobal x::Int64 = -1\nconst c = 2.5\n";
+                struct var\"#f#1\"{T<:Real, S}\n    const a::T\n    @atomic b\nend\nglobal x::Int64 = -1\nconst c = 2.5\nglobal threadlocal t = 1\nglobal threadlocal = 2\n";
     with(text, |file| {
         assert!(matches!(file.types[0].kind, TypeDeclKind::Abstract));
         assert!(matches!(file.types[1].kind, TypeDeclKind::Primitive { bits: (24, _) }));
@@ -153,7 +154,12 @@ fn declarations() {
         assert_eq!(file.types[2].name.0, "#f#1");
         assert!(fields[0].is_const && !fields[0].is_atomic && fields[0].ty.is_some());
         assert!(!fields[1].is_const && fields[1].is_atomic && fields[1].ty.is_none());
-        assert!(!file.globals[0].is_const && file.globals[1].is_const);
+        use GlobalKind::{Constant, ThreadLocal, Variable};
+        let globals: Vec<_> = file.globals.iter().map(|decl| (&*decl.name.0, decl.kind)).collect();
+        assert_eq!(
+            globals,
+            [("x", Variable), ("c", Constant), ("t", ThreadLocal), ("threadlocal", Variable)]
+        );
     });
 }
 

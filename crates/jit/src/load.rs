@@ -278,7 +278,7 @@ impl Resolver for Visible<'_> {
                 Some(Program { globals, .. }) if globals.belong_to(self.runtime) => {
                     Ok(outside(globals.address(name)))
                 }
-                Some(_) => Err("the global variables are those of another runtime".into()),
+                Some(_) => Err("the global variables belong to another runtime".into()),
                 None => Err("code without a program has no global variables".into()),
             },
         }

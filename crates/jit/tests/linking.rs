@@ -91,8 +91,8 @@ fn a_malformed_unit_is_refused() {
             }
         };
         assert_eq!(fault(&|f| f.code.clear()), "has no code");
-        assert_eq!(fault(&|f| f.align = 3), "has an alignment that pages cannot give");
-        assert_eq!(fault(&|f| f.align = 1 << 20), "has an alignment that pages cannot give");
+        assert_eq!(fault(&|f| f.align = 3), "has an alignment larger than a page");
+        assert_eq!(fault(&|f| f.align = 1 << 20), "has an alignment larger than a page");
         assert_eq!(
             fault(&|f| f.relocs[0].offset = f.code.len() as u32 - 7),
             "has a relocation outside of its code"

@@ -4,10 +4,11 @@ mod support;
 
 use brolga_codegen::sig::{Abi, FunctionType, Signature, ValueType};
 use brolga_ir::diag::SourceFile;
+use brolga_ir::module::{Global, GlobalKind, Literal};
 use brolga_ir::verify::verify_module;
-use brolga_ir::{Context, Func, Type, text};
+use brolga_ir::{Const, Context, Func, Type, text};
 use brolga_jit::{CallError, GlobalError, Globals, Jit, JitOptions, Source, Unit, Word};
-use brolga_runtime::heap::{HeapOptions, Stress};
+use brolga_runtime::heap::{HeapOptions, Scope, Stress};
 use brolga_runtime::{Runtime, RuntimeOptions};
 use support::TIERS;
 
@@ -147,13 +148,61 @@ fn collections_do_not_look_at_a_thread_while_it_runs_code_without_objects() {
     });
 }
 
+/// Describes a variable that begins with 0.
+fn describe(globals: &Globals, name: &str, kind: GlobalKind) {
+    let cx = Context::new();
+    let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 0 });
+    globals.describe(&cx, &Global { name: cx.names.intern(name), ty: Type::INT64, init, kind });
+}
+
+/// Rust sees the value of its thread.
+#[test]
+fn a_thread_local_global_is_read_and_set_in_each_thread() {
+    let jit = stressed();
+    let globals = Globals::new(jit.runtime());
+    describe(&globals, "own", GlobalKind::ThreadLocal);
+    globals.declare("own");
+    let get = || {
+        let value = |scope: &mut Scope<'_, '_>| globals.get(scope, "own")?.unboxed::<i64>().ok();
+        jit.runtime().enter(value).unwrap()
+    };
+    let set = |n: i64, begins: bool| {
+        let set = |scope: &mut Scope<'_, '_>| {
+            let value = scope.int(n).unwrap();
+            let value = Some(value.get(scope));
+            if begins { globals.begin(scope, "own", value) } else { globals.set(scope, "own", value) }
+        };
+        assert_eq!(jit.runtime().enter(set).unwrap(), Ok(()));
+    };
+    let elsewhere =
+        |body: &(dyn Fn() -> Option<i64> + Sync)| std::thread::scope(|s| s.spawn(body).join().unwrap());
+    assert_eq!(get(), None);
+    set(1000, true);
+    assert_eq!(get(), Some(1000));
+    set(2000, false);
+    assert_eq!((get(), elsewhere(&get)), (Some(2000), Some(1000)));
+    let sets = || {
+        set(3000, false);
+        get()
+    };
+    assert_eq!((elsewhere(&sets), get(), elsewhere(&get)), (Some(3000), Some(2000), Some(1000)));
+    // To begin again reaches threads that have a value.
+    set(4000, true);
+    assert_eq!((get(), elsewhere(&get)), (Some(4000), Some(4000)));
+    let wrong = jit.runtime().enter(|scope| {
+        let text = scope.string(b"text").unwrap();
+        globals.set(scope, "own", Some(text.get(scope)))
+    });
+    assert!(matches!(wrong.unwrap(), Err(GlobalError::Type { .. })));
+}
+
 /// Compiled code relies on a variable's declared type.
 #[test]
 fn a_global_takes_values_of_its_type_only() {
     let (jit, other) = (stressed(), stressed());
     let globals = Globals::new(jit.runtime());
+    describe(&globals, "count", GlobalKind::Variable);
     globals.declare("count");
-    globals.declare_type(&Context::new(), "count", Type::INT64);
     let done = jit.runtime().enter(|scope| {
         let (one, text) = (scope.int(1).unwrap(), scope.string(b"one").unwrap());
         assert_eq!(globals.set(scope, "count", Some(one.get(scope))), Ok(()));

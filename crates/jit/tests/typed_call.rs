@@ -134,15 +134,15 @@ fn a_wrong_signature_is_an_error_that_says_what_differs() {
     let message = |error: LookupError| error.to_string();
     assert_eq!(
         message(unit.func::<(i32,), i64>("fib").map(|_| ()).unwrap_err()),
-        "argument 1 of `fib` is `Int64`, for which `i32` does not stand"
+        "argument 1 of `fib` is `Int64`, which `i32` does not represent"
     );
     assert_eq!(
         message(unit.func::<(), i64>("fib").map(|_| ()).unwrap_err()),
-        "`fib` takes 1 arguments, not 0"
+        "`fib` takes 1 argument, not 0"
     );
     assert_eq!(
         message(unit.func::<(i64,), u64>("fib").map(|_| ()).unwrap_err()),
-        "the result of `fib` is `Int64`, for which `u64` does not stand"
+        "the result of `fib` is `Int64`, which `u64` does not represent"
     );
     assert_eq!(
         message(unit.func::<(i64,), i64>("fob").map(|_| ()).unwrap_err()),

@@ -12,8 +12,8 @@ use crate::ids::{DylibId, Label, Symbol};
 use crate::lookup::Lookup;
 use crate::machine::{
     self, AddGenerator, AddLinks, Alias, Close, Contents, CreateDylib, CreateTracker, Define, Dependants,
-    GeneratorId, How, LinkOrder, RemoveGenerator, RemoveLink, RemoveOrphans, RemoveSymbols, RemoveTracker,
-    SetLinks, SymbolFacts, TrackerId, Transfer, WaitsFor,
+    GeneratorId, How, LinkOrder, RemoveGenerator, RemoveLink, RemoveSymbols, RemoveTracker, SetLinks,
+    SymbolFacts, TrackerId, Transfer, WaitsFor,
 };
 use crate::session::{Definer, Later, Live, Session, Shown, Unit, WeakSession, required};
 use crate::target::Target;
@@ -75,8 +75,6 @@ impl<T: Target> WeakDylib<T> {
 pub enum Fact<T: Target> {
     /// Whether a symbol is defined.
     Defined(Symbol, bool),
-    /// The second symbol is defined if the first is.
-    Beside(Symbol, Symbol),
     /// The result of [`Dylib::ready`] for a symbol.
     Ready(Symbol, Option<T::Address>),
 }
@@ -91,10 +89,10 @@ pub struct Change<T: Target> {
     pub expected: Vec<Fact<T>>,
     /// Symbols no longer in use. Symbols being materialized stay.
     pub unused: Vec<Symbol>,
-    /// Symbols that stay; they get the tracker of the new definitions, and these flags.
+    /// Symbols that stay and get other parts; they get the tracker of the new definitions, and these flags.
     pub stay: Vec<(Symbol, SymbolFlags)>,
-    /// Symbols, each with the one whose tracker it gets.
-    pub beside: Vec<(Symbol, Symbol)>,
+    /// Symbols of other definitions, which are redefined or get other parts, and keep their trackers.
+    pub others: Vec<Symbol>,
 }
 
 impl<T: Target> Dylib<T> {
@@ -226,29 +224,20 @@ impl<T: Target> Dylib<T> {
     /// # Errors
     /// As for [`Dylib::define_all`] or, if it replaces, [`Dylib::redefine`]. Then nothing has changed.
     pub fn change(&self, change: Change<T>) -> (Result<bool, Error>, Later<T>) {
-        let Change { units, replace, expected, unused, stay, beside } = change;
+        let Change { units, replace, expected, unused, stay, others } = change;
         let (tracker, begun) = (self.tracked, self.session.is_within());
         let how = if replace { How::Replace } else { How::Define };
         let define = Define { dylib: self.id, tracker, units, how, begun };
-        let change = machine::Change { define, unused, stay, beside };
+        let change = machine::Change { define, unused, stay, others };
         self.session.step_if(change, |is_defined| {
             expected.iter().all(|fact| match *fact {
                 Fact::Defined(symbol, is_so) => is_defined(self.label(symbol)) == is_so,
-                Fact::Beside(symbol, other) => {
-                    !is_defined(self.label(symbol)) || is_defined(self.label(other))
-                }
                 // Boards are written under the lock.
                 Fact::Ready(symbol, address) => {
                     self.shown.board.get(symbol) == address.map(T::Address::to_word)
                 }
             })
         })
-    }
-
-    /// Removes symbols placed beside others that no longer exist, except those being materialized: each
-    /// symbol with the one that it was placed beside.
-    pub fn remove_orphans(&self, symbols: Vec<(Symbol, Symbol)>) {
-        self.session.step(RemoveOrphans { dylib: self.id, symbols });
     }
 
     /// Defines symbols that have the addresses of others, all or none.

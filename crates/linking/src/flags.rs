@@ -5,7 +5,6 @@
 //! | exported | found by searches that see only exported symbols |
 //! | weak | is replaced by another definition until its first lookup; strong from then on |
 //! | absolute | an address without content |
-//! | inner | a part of another symbol, named by what precedes the last `#` of its own name: messages use that name. It is not published on boards |
 //! | side effects only | no address: it is waited for but never delivered. Initialisers are such symbols |
 
 use std::ops::{BitOr, BitOrAssign};
@@ -27,10 +26,6 @@ impl SymbolFlags {
     pub const ABSOLUTE: SymbolFlags = SymbolFlags(4);
     /// Has no address; is waited for but never delivered.
     pub const SIDE_EFFECTS_ONLY: SymbolFlags = SymbolFlags(8);
-
-    /// A part of another symbol, named by what precedes the last `#` of its own name. Failures and refused
-    /// removals use that name. It is not on boards.
-    pub const INNER: SymbolFlags = SymbolFlags(16);
 
     /// The flags of both.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Identifiers of entities of a session, and the tables that assign them.
 //!
 //! ```text
-//!   Symbol    a name of code or data: an index, and its name's generation (`names.rs`)
+//!   Symbol    a name of code or data, or a part of what it names: an index, and its name's generation (`names.rs`)
 //!   DylibId   a dylib: a slot, the generation of its occupant, and its session
 //!   Label     a symbol in a dylib
 //!   Key<T>    a slot in a `Slab<T>`, the generation of its occupant, and its session: a stale key finds nothing
@@ -25,16 +25,68 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A name of code or data, interned by the session's [`crate::Names`].
+/// A name of code or data, interned by the session's [`crate::Names`], or a part of what it names.
+///
+/// A definition may have *parts*, which are definitions of the same name: a function's cell is the whole, its bodies are parts. Messages
+/// use the name for them as well. A part exists as long as its whole, and has its tracker. Parts are looked up by their own symbols
+/// only: they are not on boards, and generators are not asked for them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Symbol {
+    /// The slot of the name; the two highest bits are the number of the part, 0 for the whole.
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
+/// A part of a definition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Part {
+    First = 1,
+    Second = 2,
+}
+
+/// The number of bits in [`Symbol::index`] for the slot of the name.
+const SLOT_BITS: u32 = 30;
+
+/// The number of slots for names.
+pub(crate) const SLOTS: u32 = 1 << SLOT_BITS;
+
+impl Symbol {
+    /// The symbol of a part of what this symbol names.
+    #[must_use]
+    pub const fn part(self, part: Part) -> Symbol {
+        Symbol { index: self.slot() | (part as u32) << SLOT_BITS, generation: self.generation }
+    }
+
+    /// The symbol of the whole: itself, unless it is a part.
+    #[must_use]
+    pub const fn whole(self) -> Symbol {
+        Symbol { index: self.slot(), generation: self.generation }
+    }
+
+    /// Whether it is a part.
+    #[must_use]
+    pub const fn is_part(self) -> bool {
+        self.index >= SLOTS
+    }
+
+    /// The symbols of all parts.
+    #[must_use]
+    pub const fn parts(self) -> [Symbol; 2] {
+        [self.part(Part::First), self.part(Part::Second)]
+    }
+
+    pub(crate) const fn slot(self) -> u32 {
+        self.index & (SLOTS - 1)
+    }
+}
+
 impl fmt::Debug for Symbol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.index, self.generation)
+        write!(f, "{}.{}", self.slot(), self.generation)?;
+        match self.index >> SLOT_BITS {
+            0 => Ok(()),
+            part => write!(f, "/{part}"),
+        }
     }
 }
 

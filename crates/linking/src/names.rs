@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLo
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::ids::{SessionId, Symbol};
+use crate::ids::{SLOTS, SessionId, Symbol};
 use crate::uses::{Freed, Uses};
 
 type Table = FxHashMap<Arc<str>, u32>;
@@ -50,7 +50,7 @@ struct Free {
 /// Interned names. One instance for each session.
 pub struct Names {
     tables: [RwLock<Table>; TABLES],
-    places: [OnceLock<Box<[Place]>>; 27],
+    places: [OnceLock<Box<[Place]>>; SEGMENTS],
     free: Mutex<Free>,
     /// The generation of each slot's first name: different in each session, so that foreign symbols refer to
     /// nothing.
@@ -63,11 +63,14 @@ const TABLES: usize = 16;
 /// Log2 of the number of slots in the first segment of the array.
 const FIRST: u32 = 6;
 
+/// The number of segments, each twice as long as the one before, for all slots.
+const SEGMENTS: usize = (SLOTS.ilog2() - FIRST + 1) as usize;
+
 impl Default for Names {
     fn default() -> Self {
         // Multiples of an odd number are distinct, and far apart for small factors.
         let first = SessionId::fresh().number().wrapping_mul(0x9e37_79b1);
-        let (tables, places) = (Default::default(), [const { OnceLock::new() }; 27]);
+        let (tables, places) = (Default::default(), [const { OnceLock::new() }; SEGMENTS]);
         Names { tables, places, free: Mutex::default(), first }
     }
 }
@@ -130,7 +133,7 @@ impl Names {
     /// The text of `symbol`; a question mark if its name no longer exists.
     #[must_use]
     pub fn text(&self, symbol: Symbol) -> Arc<str> {
-        let known = self.place(symbol.index).and_then(|place| {
+        let known = self.place(symbol.slot()).and_then(|place| {
             let text = read(&place.text);
             // While the text is locked, its name is not replaced.
             text.as_ref().filter(|_| place.uses.generation() == symbol.generation).map(Arc::clone)
@@ -156,17 +159,17 @@ impl Names {
 
     /// Adds a holder to a held symbol; `false` if its name no longer exists.
     pub(crate) fn retain(&self, symbol: Symbol) -> bool {
-        self.place(symbol.index).is_some_and(|place| place.uses.hold(symbol.generation))
+        self.place(symbol.slot()).is_some_and(|place| place.uses.hold(symbol.generation))
     }
 
     /// Whether its holders are counted.
     pub(crate) fn is_counted(&self, symbol: Symbol) -> bool {
-        self.place(symbol.index).is_some_and(|place| place.uses.is_counted(symbol.generation))
+        self.place(symbol.slot()).is_some_and(|place| place.uses.is_counted(symbol.generation))
     }
 
     /// Removes a holder.
     pub(crate) fn release(&self, symbol: Symbol) {
-        let Some(place) = self.place(symbol.index) else { return };
+        let Some(place) = self.place(symbol.slot()) else { return };
         if !place.uses.let_go() {
             return;
         }
@@ -183,7 +186,7 @@ impl Names {
         drop(table);
         drop((old, text));
         if freed == Freed::Yes {
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).again.push(symbol.index);
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).again.push(symbol.slot());
         }
     }
 
@@ -223,7 +226,8 @@ impl Names {
             return index;
         }
         let index = free.next;
-        free.next = index.checked_add(1).expect("fewer than four billion names in a session at a time");
+        assert!(index < SLOTS, "a session has fewer than a billion names at a time");
+        free.next = index + 1;
         index
     }
 }

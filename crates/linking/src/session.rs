@@ -34,8 +34,8 @@ use crate::flags::{Link, Need, Priority, Want};
 use crate::ids::{DylibId, Label, SessionId, Symbol};
 use crate::machine::{
     self, Ask, Attach, Begin, Close, Dependants, Doer, Effects, Event, Fail, Finish, Found, IsDefined,
-    IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Observe, Observed, Parts, Read, Remaining, Renew, Stop,
-    Undertake, UnitId,
+    IsPending, IsUnderWay, Leads, LinkOrder, Machine, NewUnit, Observe, Observed, Parts, Read, Remaining,
+    Renew, Stop, Undertake, UnitId,
 };
 use crate::names::{Names, SymbolRef, SymbolScope};
 use crate::openings::Openings;
@@ -353,6 +353,12 @@ impl<T: Target> Session<T> {
     #[must_use]
     pub fn is_defined(&self, label: Label) -> bool {
         self.read(IsDefined(label))
+    }
+
+    /// The symbols with the name of a label that are being materialized, or wait for what they need: the whole and its parts.
+    #[must_use]
+    pub fn pending(&self, label: Label) -> Vec<Label> {
+        self.read(IsPending(label))
     }
 
     /// Evicts the code of a ready symbol: `unit` will materialize it again when it is next looked up. `false` if the symbol does

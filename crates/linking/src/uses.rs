@@ -105,7 +105,7 @@ impl Uses {
             return false;
         }
         let before = self.0.fetch_sub(1, Ordering::Release); // N1
-        debug_assert_ne!(before & HOLDERS, 0, "a holder lets go once");
+        debug_assert_ne!(before & HOLDERS, 0, "a holder releases once");
         before & (FOREVER | HOLDERS) == 1
     }
 

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::diag::Span;
 use brolga_ir::intrinsic::Intrinsic;
+use brolga_ir::module::GlobalKind;
 use brolga_ir::text::ast::{self, Expr, ExprKind, Stmt};
 
 /// The meaning of a name. Functions are numbered in the order of the text.
@@ -281,7 +282,7 @@ impl<'a> Walk<'a> {
         let (name, at) = &decl.name;
         self.add(Symbol::Global(name.to_string()), *at, true);
         decl.ty.iter().chain(&decl.value).for_each(|expr| self.expr(expr));
-        let kind = if decl.is_const { DeclKind::Const } else { DeclKind::Global };
+        let kind = if decl.kind == GlobalKind::Constant { DeclKind::Const } else { DeclKind::Global };
         self.index.decls.push(DeclItem {
             name: name.to_string(),
             span: decl.span,

@@ -102,18 +102,12 @@ impl Sums {
         }
         let own = span.own + now.saturating_duration_since(span.since);
         self.compiling += own;
-        let name = function_of(&span.name);
-        if let Some(time) = self.functions.get_mut(name) {
+        if let Some(time) = self.functions.get_mut(&span.name) {
             *time += own;
-        } else if !name.is_empty() && self.functions.len() < MAX_FUNCTIONS {
-            self.functions.insert(name.to_owned(), own);
+        } else if !span.name.is_empty() && self.functions.len() < MAX_FUNCTIONS {
+            self.functions.insert(span.name, own);
         }
     }
-}
-
-/// The function that a body belongs to: `f(Int64)#body` belongs to `f(Int64)`.
-fn function_of(symbol: &str) -> &str {
-    symbol.rsplit_once('#').filter(|(name, _)| name.ends_with(')')).map_or(symbol, |(name, _)| name)
 }
 
 impl EventListener for Live {
@@ -166,7 +160,7 @@ mod tests {
         both.event(Event::Queued { task: 2 });
         both.event(Event::Started { task: 1 });
         both.event(Event::Begin { stage: Stage::Upgrade, name: "f(Int64)" });
-        both.event(Event::Begin { stage: Stage::Generate, name: "f(Int64)#body" });
+        both.event(Event::Begin { stage: Stage::Generate, name: "f(Int64)" });
         both.event(Event::End { stage: Stage::Generate });
         // An end without a beginning is ignored.
         both.event(Event::End { stage: Stage::Link });

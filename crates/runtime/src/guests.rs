@@ -12,6 +12,9 @@
 //! exceptions, world and roots are bound to a system thread, as are thread-local values of host functions and
 //! of C. To collections and to code reclamation, a paused guest is a thread that waits outside compiled code.
 //!
+//! **Thread-local variables** of programs: a guest begins with the first values, and its values end with it,
+//! because its thread then serves the next guest. So each guest is a thread of its own to programs.
+//!
 //! **Bounds.** At most [`GuestOptions::most`] guests have a thread at a time; others wait for one when
 //! polled, in order of arrival. Threads are reused. An idle one stays until the last [`Guests`] and call is
 //! dropped.
@@ -41,7 +44,7 @@ use std::time::Duration;
 use crate::fence::fenced;
 use crate::instance::Runtime;
 use crate::limits::{Cancel, LimitError, Limits};
-use crate::thread::{Interrupt, with_attached};
+use crate::thread::{Interrupt, forget_thread_cells, with_attached};
 use crate::turn::{Played, Turn};
 
 /// Options of guests.
@@ -175,6 +178,7 @@ fn visit<R>(
         fn drop(&mut self) {
             // The thread was attached.
             let _left = with_attached(self.0, |thread| thread.pause_by(None));
+            forget_thread_cells();
         }
     }
     let interrupt = Interrupt::for_current(runtime).map_err(LimitError::from)?;

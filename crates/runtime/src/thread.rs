@@ -49,7 +49,7 @@ mod outermost;
 
 pub use asked::Interrupt;
 pub use attached::{AttachError, with_attached};
-pub(crate) use attached::{forget_gone, with_attached_to, with_heap_scope};
+pub(crate) use attached::{forget_gone, forget_thread_cells, with_attached_to, with_heap_scope};
 use end::FramesAtEnd;
 pub use outermost::{Entrant, Outermost, with_entrant};
 

@@ -5,7 +5,7 @@
 (decoration) @comment
 [ "check" "throws" "signature" "types" "globals" ] @keyword.directive
 
-[ "function" "low" "end" "struct" "mutable" "abstract" "primitive" "type" "global" "const" "@atomic" "CodeInfo" "where" ] @keyword
+[ "function" "low" "end" "struct" "mutable" "abstract" "primitive" "type" "global" "threadlocal" "const" "@atomic" "CodeInfo" "where" ] @keyword
 [ "goto" "if" "not" "else" "return" "enter" "with" "scope" "weights" ] @keyword.control
 (unreachable) @keyword.control
 [ "invoke" "dynamic" "φ" "φᶜ" "π" "ϒ" "%new" "%splatnew" "isa" "in" ] @keyword.operator

@@ -76,7 +76,7 @@ impl Repl {
     }
 }
 
-/// Functions of the language take and give numbers.
+/// Functions of the language take and return numbers.
 fn signature(name: &str, arity: usize) -> Signature {
     Signature::new(name, &vec![Type::FLOAT64; arity], Type::FLOAT64)
 }

@@ -96,7 +96,7 @@ impl Parser {
         let name = self.peek().to_owned();
         let keyword = ["if", "then", "else", "let", "in", "def", "extern"].contains(&name.as_str());
         if keyword || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            return Err(format!("`{name}` is no name"));
+            return Err(format!("`{name}` is not a name"));
         }
         self.at += 1;
         Ok(name)
@@ -186,7 +186,7 @@ impl Parser {
         if self.peek().starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             let text = self.peek().to_owned();
             self.at += 1;
-            return text.parse().map(Expr::Number).map_err(|_| format!("`{text}` is no number"));
+            return text.parse().map(Expr::Number).map_err(|_| format!("`{text}` is not a number"));
         }
         if self.accept("-") {
             self.depth += 1;

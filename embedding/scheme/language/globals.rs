@@ -45,7 +45,7 @@ impl Globals {
     }
 }
 
-/// The name of a function in the IR. `@` keeps it apart from what calls of Base's names mean, and a dot would be that behind a module.
+/// The name of a function in the IR. `@` keeps it apart from what calls of Base's names mean, and a dot would end the name of a module.
 pub(crate) fn symbol(name: &str) -> String {
     format!("@{}", name.replace('.', "·"))
 }

@@ -116,7 +116,7 @@ impl<'a> Lowering<'a> {
         frame.finish()
     }
 
-    /// An expression whose value the function gives.
+    /// An expression whose value the function returns.
     fn tail(&mut self, f: &mut Frame<'a>, expr: &Expr) -> Lowered<()> {
         match expr {
             Expr::If(test, then, other) => {

@@ -44,7 +44,7 @@ const EXPRESSION: &str = "expression";
 pub(crate) enum Tiers {
     /// When they are called first.
     One,
-    /// Fast at first, and well after so many calls.
+    /// Fast at first, and well after this number of calls.
     Two(u32),
 }
 
@@ -185,7 +185,7 @@ impl Repl {
                         self.globals.set(&name, Some(Global::Variable(number)));
                     }
                 }
-                // Its value is computed as that of any other expression, and written there.
+                // Its value is computed like any other expression's, and written there.
                 let set = syntax::Expr::SetGlobal(name, Box::new(value));
                 let func = lowering.expression(EXPRESSION, &set)?;
                 self.evaluate(func, lowering.closures).map(|_| String::new())

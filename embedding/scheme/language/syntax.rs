@@ -3,7 +3,7 @@
 //! | form | becomes |
 //! |---|---|
 //! | `let`, `let*`, `letrec`, `define` inside a body | [`Expr::Let`] and [`Expr::Set`] |
-//! | `(let loop ((i 0)) …)` | a function that knows itself |
+//! | `(let loop ((i 0)) …)` | a function that can call itself |
 //! | `cond`, `and`, `or`, `when`, `unless` | [`Expr::If`] |
 //! | `+`, `-`, `*`, comparisons and `list` with any number of arguments | calls with two |
 
@@ -31,7 +31,7 @@ pub(crate) enum Expr {
 #[derive(Debug)]
 pub(crate) struct Lambda {
     pub(crate) name: String,
-    /// The variable by which its body knows it.
+    /// The variable by which its body refers to it.
     pub(crate) own: Option<Var>,
     pub(crate) params: Vec<Var>,
     pub(crate) body: Box<Expr>,
@@ -123,7 +123,7 @@ impl Parser {
         }
     }
 
-    /// A function; `own` is the name by which it knows itself.
+    /// A function; `own` is the name by which it refers to itself.
     fn lambda(&mut self, name: &str, own: Option<&str>, params: &[Datum], body: &[Datum]) -> Parsed<Expr> {
         let outer = self.scope.len();
         self.depth += 1;
@@ -136,7 +136,7 @@ impl Parser {
         Ok(Expr::Lambda(Lambda { name: name.to_owned(), own, params, body: Box::new(body?) }))
     }
 
-    /// Expressions in a row, with definitions in front that see each other.
+    /// Expressions in a row, after definitions that see each other.
     fn body(&mut self, items: &[Datum]) -> Parsed<Expr> {
         let outer = self.scope.len();
         let defines: Vec<&[Datum]> = items.iter().map_while(definition).collect();
@@ -314,7 +314,7 @@ fn call(name: &str, args: Vec<Expr>) -> Expr {
 fn symbol(datum: &Datum) -> Parsed<&str> {
     match datum {
         Datum::Symbol(name) => Ok(name),
-        other => Err(format!("{other:?} is no name")),
+        other => Err(format!("{other:?} is not a name")),
     }
 }
 
@@ -329,7 +329,7 @@ fn pairs(bindings: &[Datum]) -> Parsed<Vec<(Datum, Datum)>> {
     bindings.iter().map(pair).collect()
 }
 
-/// The parts of a definition behind its keyword.
+/// The parts of a definition after its keyword.
 fn definition(datum: &Datum) -> Option<&[Datum]> {
     match datum {
         Datum::List(items) => match &items[..] {

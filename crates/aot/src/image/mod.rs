@@ -205,7 +205,7 @@ pub enum ImageError {
         source: std::io::Error,
     },
     /// The file is not an image.
-    #[error("this is no image: {reason}")]
+    #[error("this is not an image: {reason}")]
     NotAnImage {
         /// The evidence.
         reason: &'static str,

@@ -291,7 +291,7 @@ fn check(function: &CompiledFunction) -> Result<(), ImageError> {
         return fault("has no code");
     }
     if !function.align.is_power_of_two() || function.align as usize > PAGE {
-        return fault("has an alignment that pages cannot give");
+        return fault("has an alignment larger than a page");
     }
     function.check_relocations().or_else(fault)
 }

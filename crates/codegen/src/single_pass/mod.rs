@@ -28,7 +28,7 @@
 //! A value whose place is unknown is `Unsupported`, never a guess.
 //!
 //! Cost: linear; two visits of each instruction. A fifth of the instructions that Cranelift executes at its fastest, for code that is faster
-//! (`docs/performance.md`).
+//! (`benches/compile_cost/README.md`).
 //!
 //! Not done: registers that live across blocks or calls, addresses with an index, short jumps.
 

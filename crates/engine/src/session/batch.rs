@@ -27,7 +27,7 @@ use super::error::SessionError;
 use super::function::{answer, waiting};
 use super::input::{BodySource, Counting};
 use super::invalidation::{Basis, Because, Caller, Change, Dependences, Hit, Imported, Kind, Notes};
-use super::lazy::{BODY, Body, HOT, SecondTier, Stub};
+use super::lazy::{BODY, Body, SECOND, SecondTier, Stub};
 use super::linking;
 use super::method_table::NewRows;
 use super::names_in::Bindings;
@@ -35,7 +35,6 @@ use super::owners::NameUse;
 use super::scope;
 use super::sync::lock;
 use super::target::Native;
-use super::tiering::interpreted::InterpretedBody;
 use super::tiering::policy::Limits;
 use super::type_names::{DeclaredTypes, NewType};
 use super::unit::CodegenUnit;
@@ -72,8 +71,8 @@ pub(super) struct Batch<'a> {
     /// All functions of a weak program, overridden or not.
     pub(super) weak: Vec<Symbol>,
     log: Vec<(Name, Because)>,
-    /// Recompiled bodies, each with the symbol of its cell.
-    beside: Vec<(Symbol, Symbol)>,
+    /// The symbols of recompiled functions, which belong to other definitions.
+    recompiled: Vec<Symbol>,
     /// The targets that the symbols of cells resolved to.
     led: Vec<(Symbol, Option<usize>)>,
     /// Whether calls by running frames reach the new bodies as well.
@@ -84,10 +83,8 @@ pub(super) struct Batch<'a> {
     pub(super) methods: NewRows,
     /// The symbols of existing cells, with their flags.
     stay: BTreeMap<Symbol, SymbolFlags>,
-    /// Second tiers that the functions had before and no longer have.
+    /// Former declarations of variables and types.
     stale: Vec<Symbol>,
-    /// Hidden symbols of functions, each with the symbol of its cell: a tracker may have removed only the cell's symbol.
-    hidden: Vec<(Symbol, Symbol)>,
 }
 
 impl<'a> Batch<'a> {
@@ -105,14 +102,13 @@ impl<'a> Batch<'a> {
             types: None,
             weak: Vec::new(),
             log: Vec::new(),
-            beside: Vec::new(),
+            recompiled: Vec::new(),
             led: Vec::new(),
             is_replaceable: false,
             again: Vec::new(),
             methods: NewRows::default(),
             stay: BTreeMap::new(),
             stale: Vec::new(),
-            hidden: Vec::new(),
         }
     }
 
@@ -214,54 +210,41 @@ impl<'a> Batch<'a> {
         self.units.push(unit.into());
     }
 
-    /// Adds a cell for a function, and returns how its body is to be defined.
+    /// Adds a cell for a function with this source, if it is not promised, and second tier. Its bodies are to be defined as parts of the symbol.
     pub(super) fn stub(
         &mut self,
         name: &Arc<str>,
         flags: SymbolFlags,
         ty: Arc<FunctionType>,
-        hot: Option<SecondTier>,
-        pin: &BodySource,
+        (source, second): (Option<BodySource>, Option<SecondTier>),
         is_eager: bool,
-    ) -> (Symbol, SymbolFlags) {
+    ) {
         let session = &self.dylib.session;
         let (linking, shared) = (session.linking(), &session.inner.shared);
         let symbol = self.names.intern(name);
-        let [body, second] = [BODY, HOT].map(|kind| self.names.intern(&format!("{name}{kind}")));
-        let body_flags = flags.without(SymbolFlags::EXPORTED) | SymbolFlags::INNER;
         if !is_eager {
             self.offers.set_lazy([name.clone()]);
         }
         let mut there = None;
         if self.replace {
-            self.stale.extend(hot.is_none().then_some(second));
             self.make_cell(name, symbol);
             self.led.push((symbol, self.dylib.linking.ready(symbol)));
             there = self.dylib.cell(symbol);
-        } else {
-            self.hidden.extend([(body, symbol), (second, symbol)]);
         }
         match there.filter(|owner| owner.cell().ty().is_called_like(&ty)) {
             Some(owner) => {
                 self.stay.insert(symbol, flags);
-                let dylib = self.dylib.linking.id();
-                let source = Body::new(shared, linking, dylib, body, hot.as_ref(), pin.clone());
+                let label = self.dylib.linking.label(symbol);
+                let source = Body::new(shared, linking, label, second.as_ref(), source);
                 // Facts that callers rely on hold as long as the callers run.
                 let is_replaced = self.is_replaceable && !is_eager;
-                self.again.push(Again { owner, body: source.for_cell(hot), is_replaced });
+                self.again.push(Again { owner, body: source.for_cell(second), is_replaced });
             }
             None => {
-                let (pin, shared) = (pin.clone(), shared.clone());
-                self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
+                let shared = shared.clone();
+                self.add(Box::new(Stub { shared, symbol, flags, second, ty, source, is_eager }));
             }
         }
-        (body, body_flags)
-    }
-
-    /// The second tier of a function, and its interpreted body.
-    pub(super) fn hot(&self, name: &str, limits: Limits, interpreted: Option<InterpretedBody>) -> SecondTier {
-        let body = self.names.intern(&format!("{name}{HOT}"));
-        SecondTier { body, calls: limits.calls, interpreted }
     }
 
     /// Makes the cell of a lazy function that is about to be redefined and was never looked up: threads in older worlds may look it up later, and must
@@ -305,42 +288,40 @@ impl<'a> Batch<'a> {
     /// Recompiles one function; `false` if the changed callee has another type now, so that the function keeps its code.
     fn recompile_one(&mut self, hit: Hit, flags: SymbolFlags, seen: u64) -> Result<bool, SessionError> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
-        let Caller { symbol: name, facts, kind, .. } = &*hit.caller;
+        let Caller { facts, kind, .. } = &*hit.caller;
         let Some((mut module, id, bindings)) = self.module_of(&hit.caller, seen)? else { return Ok(true) };
         if check_built(&module, 1, facts.callees).is_err() {
             return Ok(false);
         }
         let (linking, shared) = (session.linking(), &session.inner.shared);
         let facts = Arc::new(facts.again(&module, id, bindings));
-        let (body, pin) = (self.names.intern(&format!("{name}{BODY}")), BodySource::default());
+        let symbol = hit.label.symbol;
         let ty = type_of(&module, id).map(Arc::new);
-        // An interpreted body would show the old program.
-        let hot = match *kind {
+        let limits = match *kind {
             Kind::Eager | Kind::Lazy => None,
-            Kind::Tiered(limits) => Some((self.hot(name, limits, None), limits.iterations)),
+            Kind::Tiered(limits) => Some(limits),
         };
-        let profile = hot.as_ref().and_then(|_| Profile::number(shared.jit.runtime(), &mut module));
-        let tiers = match &hot {
-            None => vec![(body, None)],
-            Some((hot, iterations)) => {
-                vec![(body, Some(Counting { iterations: *iterations })), (hot.body, None)]
-            }
+        let profile = limits.and_then(|_| Profile::number(shared.jit.runtime(), &mut module));
+        let tiers = match limits {
+            None => vec![(BODY, None)],
+            Some(Limits { iterations, .. }) => vec![(BODY, Some(Counting { iterations })), (SECOND, None)],
         };
-        for (symbol, counting) in tiers {
+        let mut source = None;
+        for (part, counting) in tiers {
             let input = shared.input(module.clone(), &[id], facts.clone(), counting, profile.clone());
             let input = Arc::new(input.with_types(&ty));
-            let symbols = vec![(symbol, SymbolFlags::INNER)];
-            // A pin keeps the first input, which is the body.
-            pin.put(&input, id);
+            let symbols = vec![(symbol.part(part), SymbolFlags::NONE)];
+            source.get_or_insert_with(|| BodySource { input: input.clone(), id });
             self.add(Box::new(CodegenUnit { shared: shared.clone(), input, ids: vec![id], symbols }));
-            self.beside.push((symbol, hit.label.symbol));
         }
-        self.ensure_cell(&hit, flags, ty, (body, &pin))?;
-        self.led.push((hit.label.symbol, dylib.linking.ready(hit.label.symbol)));
-        if let Some(owner) = dylib.cell(hit.label.symbol) {
-            let hot = hot.map(|(hot, _)| hot);
-            let source = Body::new(shared, linking, hit.label.dylib, body, hot.as_ref(), pin);
-            self.again.push(Again { owner, body: source.for_cell(hot), is_replaced: false });
+        self.recompiled.push(symbol);
+        self.ensure_cell(&hit, flags, ty, source.clone())?;
+        self.led.push((symbol, dylib.linking.ready(symbol)));
+        if let Some(owner) = dylib.cell(symbol) {
+            // An interpreted body would show the old program.
+            let second = limits.map(|Limits { calls, .. }| SecondTier { calls, interpreted: None });
+            let source = Body::new(shared, linking, hit.label, second.as_ref(), source);
+            self.again.push(Again { owner, body: source.for_cell(second), is_replaced: false });
         }
         let mut alone = Dependences::new(&module, 1);
         self.notes.add(hit.label, dylib.is_shared(&module), (&mut alone, id), &facts, *kind, &mut None);
@@ -376,7 +357,7 @@ impl<'a> Batch<'a> {
         hit: &Hit,
         flags: SymbolFlags,
         ty: Option<Arc<FunctionType>>,
-        (body, pin): (Symbol, &BodySource),
+        source: Option<BodySource>,
     ) -> Result<(), SessionError> {
         let (dylib, session, symbol) = (self.dylib, &self.dylib.session, hit.label.symbol);
         if dylib.cell(symbol).is_some() {
@@ -384,9 +365,8 @@ impl<'a> Batch<'a> {
         }
         match ty {
             Some(ty) if hit.caller.kind == Kind::Eager => {
-                let (shared, pin, hot, is_eager) = (session.inner.shared.clone(), pin.clone(), None, true);
-                self.add(Box::new(Stub { shared, symbol, flags, body, hot, ty, pin, is_eager }));
-                self.beside.push((symbol, symbol));
+                let (shared, second, is_eager) = (session.inner.shared.clone(), None, true);
+                self.add(Box::new(Stub { shared, symbol, flags, second, ty, source, is_eager }));
             }
             _ => drop(answer(session.runtime(), dylib.look_up_own(symbol))?),
         }

@@ -77,7 +77,7 @@ impl CName {
 impl Dylib {
     /// The function of the session whose C entry is at this address, if any.
     pub(super) fn function_for_c(&self, address: usize) -> Option<Label> {
-        let cells = self.session.inner.shared.cells.all();
+        let cells = self.session.inner.shared.placed.cells();
         cells
             .into_iter()
             .find(|(_, owner)| owner.cell().known_c_address() == Some(address))

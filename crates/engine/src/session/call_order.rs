@@ -121,7 +121,7 @@ impl Session {
         let (linking, mut started) = (self.linking(), 0);
         for (dylib, symbol) in order.functions() {
             let Some(dylib) = self.dylib(dylib) else { continue };
-            let Some(body) = linking.names().find(&format!("{symbol}{BODY}")) else { continue };
+            let Some(body) = linking.names().find(symbol).map(|symbol| symbol.part(BODY)) else { continue };
             if !linking.is_defined(Label { dylib: dylib.linking.id(), symbol: body }) {
                 continue;
             }

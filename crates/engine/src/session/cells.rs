@@ -28,9 +28,9 @@
 //! | H3 | mark as an orphan: fetch and or, under the lock | Relaxed | H2 | the same, from the other side |
 //! | H4 | trace: load, under the lock | Relaxed | – | nothing: a release that this load misses has seen the mark, and traces afterwards |
 //!
-//! **Locks**: the list of cells. Locks of cells are taken after it; nothing is removed or freed under it.
+//! **Locks**: the list of orphans. Locks of cells are taken after it; nothing is removed or freed under it.
 //!
-//! Cost: a map entry per cell. A trace visits the orphans and their calls; there are none unless handles outlive definitions.
+//! Cost: a trace visits the orphans and their calls; there are none unless handles outlive definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -38,31 +38,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use brolga_jit::{Body, CellOwner, IndirectCell, InstanceFacts, Superseded};
-use brolga_linking::{Label, Symbol};
+use brolga_linking::Label;
 use brolga_runtime::{RetiredCode, Runtime};
 
 use super::sync::lock;
 
-/// The cells of a session, by identity: several cells may have the same name at the same time, and the name resolves to one of them
-/// at most.
+/// The orphans of a session.
 pub(crate) struct Cells {
-    state: Mutex<State>,
+    /// By the identity of their cells.
+    orphans: Mutex<Orphans>,
+    others: Arc<dyn Others>,
     runtime: Arc<Runtime>,
 }
 
-#[derive(Default)]
-struct State {
-    owners: BTreeMap<usize, Known>,
-    orphans: BTreeMap<usize, Orphan>,
+/// The functions that are not orphans.
+pub(crate) trait Others: Send + Sync {
+    /// The function whose cell has this identity.
+    fn function(&self, identity: usize) -> Option<Function>;
 }
 
-/// A cell that the tables refer to.
-struct Known {
-    label: Label,
-    /// The symbol of its body, if it is eager.
-    body: Option<Symbol>,
-    owner: Weak<CellOwner>,
-}
+#[derive(Default)]
+struct Orphans(BTreeMap<usize, Orphan>);
 
 /// A cell that no table refers to any more.
 struct Orphan {
@@ -71,62 +67,22 @@ struct Orphan {
 }
 
 impl Cells {
-    pub(crate) fn new(runtime: &Arc<Runtime>) -> Arc<Cells> {
-        Arc::new(Cells { state: Mutex::default(), runtime: runtime.clone() })
-    }
-
-    /// The owner of the cell with this identity, if the cell belongs to the function with this label.
-    pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<Arc<CellOwner>> {
-        let state = lock(&self.state);
-        let known = state.owners.get(&identity)?;
-        (known.label == label).then(|| known.owner.upgrade())?
-    }
-
-    /// As [`Cells::owner`], if the function is eager and this is its body.
-    pub(crate) fn owner_of_body(
-        &self,
-        label: Label,
-        body: Symbol,
-        identity: usize,
-    ) -> Option<Arc<CellOwner>> {
-        let state = lock(&self.state);
-        let known = state.owners.get(&identity)?;
-        (known.label == label && known.body == Some(body)).then(|| known.owner.upgrade())?
-    }
-
-    /// All cells that the tables refer to, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<(Label, Arc<CellOwner>)> {
-        let state = lock(&self.state);
-        let there = state.owners.values().filter_map(|known| Some((known.label, known.owner.upgrade()?)));
-        let mut there: Vec<(Label, Arc<CellOwner>)> = there.collect();
-        drop(state);
-        there.sort_by_key(|(label, _)| *label);
-        there
+    pub(crate) fn new(others: Arc<dyn Others>, runtime: &Arc<Runtime>) -> Arc<Cells> {
+        Arc::new(Cells { orphans: Mutex::default(), others, runtime: runtime.clone() })
     }
 
     /// The symbols of the functions whose cells have these identities; missing cells are skipped.
     fn symbols(&self, identities: &[usize]) -> Vec<String> {
-        let state = lock(&self.state);
-        let owner = |identity| {
-            let known = || state.owners.get(identity)?.owner.upgrade();
-            known().or_else(|| Some(state.orphans.get(identity)?.owner.clone()))
-        };
-        let owners: Vec<Arc<CellOwner>> = identities.iter().filter_map(owner).collect();
-        drop(state);
-        owners.iter().map(|owner| owner.cell().name().to_owned()).collect()
+        let orphan = |identity: &usize| Some(lock(&self.orphans).0.get(identity)?.function.clone());
+        let function = |identity: &usize| self.others.function(*identity).or_else(|| orphan(identity));
+        let functions = identities.iter().filter_map(function);
+        functions.map(|function| function.cell.name().to_owned()).collect()
     }
 
-    /// Lists a cell for as long as the result is held. `body` is the symbol of the body of an eager function.
-    pub(crate) fn enter(
-        self: &Arc<Self>,
-        label: Label,
-        owner: Arc<CellOwner>,
-        body: Option<Symbol>,
-    ) -> Entered {
-        let known = Known { label, body, owner: Arc::downgrade(&owner) };
-        lock(&self.state).owners.insert(owner.identity(), known);
-        let body = body.map(|symbol| Label { symbol, ..label });
-        let listed = Listed { cell: owner.cell(), body, cells: self.clone(), holds: AtomicUsize::new(0) };
+    /// The hold of the tables on a new cell.
+    pub(crate) fn enter(self: &Arc<Self>, label: Label, owner: Arc<CellOwner>, is_eager: bool) -> Entered {
+        let (cell, holds, cells) = (owner.cell(), AtomicUsize::new(0), self.clone());
+        let listed = Listed { label, cell, is_eager, owner: Arc::downgrade(&owner), cells, holds };
         Entered { owner, function: Function(Arc::new(listed)) }
     }
 
@@ -136,7 +92,7 @@ impl Cells {
         let mut orphans = Vec::new();
         for Entered { owner, function, .. } in &entered {
             let owner = owner.clone();
-            if removed || function.body.is_none() {
+            if removed || !function.is_eager {
                 gone.push(owner);
             } else if !owner.cell().is_ready() {
                 owner.leave();
@@ -144,23 +100,20 @@ impl Cells {
                 orphans.push((owner.identity(), Orphan { owner, function: function.clone() }));
             }
         }
-        // Dropping removes them from the list.
         drop(entered);
-        let mut state = lock(&self.state);
+        let mut known = lock(&self.orphans);
         for (_, orphan) in &orphans {
             orphan.function.holds.fetch_or(ORPHAN, Ordering::Relaxed); // H3
         }
-        state.orphans.extend(orphans);
-        gone.extend(state.unreached());
-        drop(state);
+        known.0.extend(orphans);
+        gone.extend(known.unreached());
+        drop(known);
         self.remove(gone);
     }
 
     /// Called when the last handle to an orphan was dropped.
     fn trace(&self) {
-        let mut state = lock(&self.state);
-        let gone = state.unreached();
-        drop(state);
+        let gone = lock(&self.orphans).unreached();
         self.remove(gone);
     }
 
@@ -170,24 +123,21 @@ impl Cells {
     }
 }
 
-impl State {
+impl Orphans {
     /// Removes and returns the orphans that no handle reaches.
     fn unreached(&mut self) -> Vec<Arc<CellOwner>> {
-        if self.orphans.is_empty() {
+        if self.0.is_empty() {
             return Vec::new();
         }
-        let held = self.orphans.iter().filter(|(_, orphan)| orphan.function.is_held());
+        let held = self.0.iter().filter(|(_, orphan)| orphan.function.is_held());
         let mut pending: Vec<usize> = held.map(|(identity, _)| *identity).collect();
         let mut reached: BTreeSet<usize> = pending.iter().copied().collect();
-        while let Some(orphan) = pending.pop().and_then(|identity| self.orphans.get(&identity)) {
+        while let Some(orphan) = pending.pop().and_then(|identity| self.0.get(&identity)) {
             let callees = orphan.owner.cell().callees().into_iter();
-            pending.extend(
-                callees.filter(|callee| self.orphans.contains_key(callee) && reached.insert(*callee)),
-            );
+            pending.extend(callees.filter(|callee| self.0.contains_key(callee) && reached.insert(*callee)));
         }
-        let (kept, gone) =
-            std::mem::take(&mut self.orphans).into_iter().partition(|(at, _)| reached.contains(at));
-        self.orphans = kept;
+        let (kept, gone) = std::mem::take(&mut self.0).into_iter().partition(|(at, _)| reached.contains(at));
+        self.0 = kept;
         let gone: BTreeMap<usize, Orphan> = gone;
         gone.into_values().map(|orphan| orphan.owner).collect()
     }
@@ -224,7 +174,7 @@ pub(super) fn retire(runtime: &Runtime, superseded: impl IntoIterator<Item = Sup
     runtime.retire(retired.collect::<Vec<_>>());
 }
 
-/// The tables' hold on a cell, which keeps the cell listed.
+/// The tables' hold on a cell.
 pub(crate) struct Entered {
     owner: Arc<CellOwner>,
     function: Function,
@@ -247,22 +197,18 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
-    fn drop(&mut self) {
-        lock(&self.function.cells.state).owners.remove(&self.owner.identity());
-    }
-}
-
 /// A function called through its cell.
 #[derive(Clone)]
 pub(crate) struct Function(Arc<Listed>);
 
 /// The state of a function called through its cell.
 pub(crate) struct Listed {
+    pub(crate) label: Label,
     pub(crate) cell: IndirectCell,
-    /// The label of its body if it is eager: look-ups wait for that.
-    pub(crate) body: Option<Label>,
-    /// Keeps the list, and therefore the orphans, alive after the session is dropped.
+    /// Whether look-ups wait for its body.
+    pub(crate) is_eager: bool,
+    owner: Weak<CellOwner>,
+    /// Keeps the orphans alive after the session is dropped.
     cells: Arc<Cells>,
     /// The number of handles, and [`ORPHAN`].
     holds: AtomicUsize,
@@ -280,6 +226,11 @@ impl Deref for Function {
 }
 
 impl Listed {
+    /// The owner of the cell, unless it was released.
+    pub(super) fn owner(&self) -> Option<Arc<CellOwner>> {
+        self.owner.upgrade()
+    }
+
     /// Its code instances, oldest first, each with the symbols of its callees.
     pub(super) fn instances(&self) -> Vec<(InstanceFacts, Vec<String>)> {
         let all = self.cell.instances().into_iter();

@@ -314,7 +314,7 @@ pub(super) struct Found(pub(super) BTreeMap<Arc<str>, IndirectCell>);
 
 impl FindCell for Found {
     fn cell(&self, name: &str) -> Result<IndirectCell, String> {
-        self.0.get(name).cloned().ok_or_else(|| "it is no function of a program any more".to_owned())
+        self.0.get(name).cloned().ok_or_else(|| "it is not a function of a program any more".to_owned())
     }
 }
 

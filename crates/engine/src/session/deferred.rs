@@ -18,13 +18,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use brolga_jit::{Body as CellBody, Elsewhere, Materialize, Target};
-use brolga_linking::{Label, Name};
+use brolga_linking::Name;
 
 use super::cells::supersede;
 use super::dylib::{Dylib, WeakDylib};
 use super::error::SessionError;
 use super::invalidation::Hit;
-use super::lazy::{BODY, Body, elsewhere};
+use super::lazy::{Body, elsewhere};
 
 /// The outcome for functions that have inlined a redefined one. All functions not listed have new versions; the next call of each compiles
 /// it from the definitions at that time ([`Session::take_invalidations`](super::Session::take_invalidations)).
@@ -59,7 +59,7 @@ impl fmt::Display for Retyped {
         let Retyped { function, before, now } = self;
         write!(
             f,
-            "{function} gives `{now}` now, and gave `{before}` before: callers that rely on that are to be defined again"
+            "{function} returns `{now}` now, and returned `{before}` before: define callers that rely on it again"
         )
     }
 }
@@ -100,8 +100,7 @@ pub(super) fn defer(dylib: &Dylib, hits: Vec<Hit>, redefined: &mut Redefined) {
             redefined.kept.push(name);
             continue;
         };
-        let body = linking.symbol(&format!("{}{BODY}", hit.caller.symbol));
-        let body = Body::of_symbol(shared, linking, Label { symbol: body.symbol(), ..label });
+        let body = Body::new(shared, linking, label, None, None);
         redefined.later.push(name);
         let source = Arc::new(Deferred { dylib: dylib.downgrade(), hit, body });
         supersede(shared.jit.runtime(), [(owner, CellBody::Once(source))]);

@@ -30,9 +30,8 @@ use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::imports::{bind_calls, with_own};
-use super::input::BodySource;
 use super::invalidation::Hit;
-use super::lazy::{BODY, HOT};
+use super::lazy::BODY;
 use super::opening::{INITIALIZER, Marker};
 use super::owners::NameUse;
 use super::prepare::Prepared;
@@ -142,15 +141,15 @@ impl Dylib {
         let functions = (definitions.own, own);
         let sources = (definitions.kept.clone(), bindings);
         let mut program = Prepared::new(self, module, functions, manner, sources, &mut new)?;
-        program.add_cells(&mut new);
         program.add_units(&mut new);
+        program.add_cells(&mut new);
         for (function, priority) in initializers.into_iter().zip(priorities) {
             let symbol = new.names.intern(&format!("{function}{INITIALIZER}"));
             let needs = self.session.linking().symbol(&function);
             new.add(Box::new(Marker { symbol, priority, needs }));
         }
         program.add_notes(&mut new);
-        let starts = definitions.starts.map(|priority| (priority, program.symbols(&new)));
+        let starts = definitions.starts.map(|priority| (priority, program.symbols()));
         self.bring_into_force(new, hits, (starts, retyped), overridden)
     }
 
@@ -299,10 +298,13 @@ impl Dylib {
             for &id in &own {
                 let name: Arc<str> = declared[id].symbol(&declared.cx).into();
                 new.notes.add_nothing(self.linking.label(new.names.intern(&name)));
-                let is_eager = !lazy.contains(&id);
+                let (symbol, is_eager) = (new.names.intern(&name), !lazy.contains(&id));
                 symbols.push(match type_of(&declared, id) {
-                    Some(ty) => new.stub(&name, flags, ty.into(), None, &BodySource::default(), is_eager),
-                    None => (new.names.intern(&name), flags),
+                    Some(ty) => {
+                        new.stub(&name, flags, ty.into(), (None, None), is_eager);
+                        (symbol.part(BODY), SymbolFlags::NONE)
+                    }
+                    None => (symbol, flags),
                 });
                 new.add_method(&declared, id);
             }
@@ -441,11 +443,10 @@ impl Dylib {
     }
 }
 
-/// Refuses functions whose symbols have the suffix of a body or initialiser. Only low functions can have such symbols; the symbols
+/// Refuses functions whose symbols have the suffix of an initialiser or a declaration. Only low functions can have such symbols; the symbols
 /// of high functions end with their types.
 fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
-    let is_inner =
-        |name: &String| [BODY, HOT, INITIALIZER].iter().chain(&DECLARED).any(|kind| name.ends_with(kind));
+    let is_inner = |name: &String| [INITIALIZER].iter().chain(&DECLARED).any(|kind| name.ends_with(kind));
     match own.iter().map(|&id| module[id].symbol(&module.cx)).find(is_inner) {
         Some(name) => Err(SessionError::Reserved { name }),
         None => Ok(()),

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use brolga_linking::{Name, Observed, Progress, SymbolFacts, SymbolFlags};
+use brolga_linking::{Name, Observed, Progress, SymbolFacts};
 
 use super::declared::REEXPORT;
 use super::dylib::Dylib;
@@ -73,14 +73,14 @@ impl Inner {
 }
 
 impl Dylib {
-    /// A snapshot of its symbols in the order of their names: functions by their types (`fib(Int64)`), C symbols, and declarations, whose symbols end in `#global`, `#type`, `#reexport` and `#source`. Parts of
-    /// functions that the session keeps separately are omitted.
+    /// A snapshot of its symbols in the order of their names: functions by their types (`fib(Int64)`), C symbols, and declarations, whose symbols end in `#global`, `#type`, `#reexport` and `#source`. Bodies of
+    /// functions are omitted.
     ///
     /// # Errors
     /// The dylib is closed.
     pub fn symbols(&self) -> Result<Vec<SymbolFacts>, SessionError> {
         let mut all = self.linking.symbols()?;
-        all.retain(|facts| !facts.flags.has(SymbolFlags::INNER));
+        all.retain(|facts| !facts.symbol.is_part());
         Ok(all)
     }
 

@@ -8,13 +8,12 @@ use brolga_ir::function_name::BASE;
 use brolga_ir::{Module, Type};
 use brolga_jit::CellOwner;
 use brolga_linking::{
-    Dependants, DylibId, Link, Lookup, LookupKind, Need, OnDrop, Priority, Sees, Symbol, SymbolFlags,
+    Dependants, DylibId, Label, Link, Lookup, LookupKind, Need, OnDrop, Priority, Sees, Symbol, SymbolFlags,
     SymbolRef, Until, Want,
 };
 
 use super::error::SessionError;
 use super::function::{Function, Request, answer};
-use super::lazy::{BODY, HOT};
 use super::linking;
 use super::scope::declared;
 use super::target::Native;
@@ -259,7 +258,7 @@ impl Dylib {
         }
         let (ready, shared) = (|| self.linking.ready(symbol), &self.session.inner.shared);
         let function = shared.placed.find(ready()?, ready).ok()??.function()?;
-        let is_ready = function.body.is_none() || function.cell.is_ready();
+        let is_ready = !function.is_eager || function.cell.is_ready();
         is_ready.then(|| Function::new(function))
     }
 
@@ -322,13 +321,6 @@ impl Dylib {
         names.hold_symbol(symbol)
     }
 
-    /// Whether a symbol is defined. Does not start its compilation.
-    pub(super) fn is_known(&self, symbol: Symbol, links: &[Link]) -> Result<bool, SessionError> {
-        let want = Want { symbol, need: Need::Weak, at: None };
-        let found = self.answer(self.session.linking().lookup(links.to_vec(), vec![want], Until::Known))?;
-        Ok(found.is_ok_and(|found| !found.is_empty()))
-    }
-
     /// The subset of the symbols that is defined here, with flags. Does not start their compilation.
     pub(super) fn known(
         &self,
@@ -357,7 +349,7 @@ impl Dylib {
     /// keep it.
     pub(super) fn cell(&self, symbol: Symbol) -> Option<Arc<CellOwner>> {
         let identity = self.linking.ready(symbol)?;
-        self.session.inner.shared.cells.owner(self.linking.label(symbol), identity)
+        self.session.inner.shared.placed.owner(self.linking.label(symbol), identity).map(|(owner, _)| owner)
     }
 
     /// Looks up a symbol only in this dylib, wherever this is in its link order.
@@ -427,17 +419,7 @@ impl Dylib {
     /// Some are missing, or are being compiled by work that waits for this thread.
     pub fn remove(&self, names: &[&str]) -> Result<(), SessionError> {
         let held = names.iter().map(|name| self.removable(name)).collect::<Result<Vec<_>, _>>()?;
-        let mut symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
-        // The versions of a cell are freed with it.
-        let linking = self.session.linking();
-        let here = [self.linking.all()];
-        for at in 0..symbols.len() {
-            let text = linking.names().text(symbols[at]);
-            let hidden = [BODY, HOT].map(|kind| linking.names().find(&format!("{text}{kind}")));
-            for symbol in hidden.into_iter().flatten() {
-                symbols.extend(self.is_known(symbol, &here)?.then_some(symbol));
-            }
-        }
+        let symbols: Vec<Symbol> = held.iter().map(SymbolRef::symbol).collect();
         let seen = self.session.inner.edges.number();
         // Another thread may be compiling a removed symbol: wait for it, unless it waits for this thread.
         loop {
@@ -465,13 +447,14 @@ impl Dylib {
         }
     }
 
-    /// Waits until symbols are no longer being materialized, whether that succeeds or fails.
+    /// Waits until symbols and their parts are no longer being materialized, whether that succeeds or fails.
     pub(super) fn outlast(&self, busy: &[linking::Name]) -> Result<(), SessionError> {
+        let linking = self.session.linking();
+        let symbols = busy.iter().filter_map(|name| linking.names().find(&name.symbol));
         // One by one: a failure of one does not affect the others, and work that was not requested is not started.
-        for name in busy {
-            let symbol = self.session.linking().symbol(&name.symbol);
-            let wants = linking::weak([symbol.symbol()]);
-            let found = self.session.linking().lookup(vec![self.linking.all()], wants, Until::Ready);
+        for Label { symbol, .. } in symbols.flat_map(|symbol| linking.pending(self.linking.label(symbol))) {
+            let wants = linking::weak([symbol]);
+            let found = linking.lookup(vec![self.linking.all()], wants, Until::Ready);
             if let Err(error @ (linking::Error::Cycle { .. } | linking::Error::Stalled)) =
                 self.answer(found)?
             {

@@ -21,7 +21,7 @@ pub enum SessionError {
     #[error(transparent)]
     CEntry(Arc<brolga_jit::CEntryError>),
     /// A function has a name that is reserved in sessions: for the body or the initialiser of another function.
-    #[error("`{name}` is no name for a function of a session")]
+    #[error("`{name}` is not a name for a function of a session")]
     Reserved {
         /// The name.
         name: String,
@@ -103,7 +103,7 @@ pub enum SessionError {
     #[error("this thread is inside a scope of the session's runtime, and must not wait there")]
     InScope,
     /// The symbol is not a function of a program, and Rust cannot call it.
-    #[error("`{name}` is no function of a program")]
+    #[error("`{name}` is not a function of a program")]
     NotFunction {
         /// The symbol.
         name: String,

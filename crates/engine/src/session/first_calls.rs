@@ -32,8 +32,8 @@ const SWEPT: usize = 1024;
 
 impl FirstCalls {
     /// Records a function that is compiled because it was called.
-    pub(super) fn note(&self, session: &Session<Native>, dylib: DylibId, function: &str) {
-        let call = (dylib, Arc::from(function));
+    pub(super) fn note(&self, session: &Session<Native>, function: Label) {
+        let call = (function.dylib, session.names().text(function.symbol));
         let mut calls = lock(&self.calls);
         if !calls.known.insert(call.clone()) {
             return;

@@ -11,6 +11,7 @@ use brolga_runtime::{Runtime, with_attached};
 
 use super::cells::Handle;
 use super::error::SessionError;
+use super::lazy::BODY;
 use super::shared::Shared;
 use super::target::{self, Moved, Native, Place};
 use super::{Session, Tier};
@@ -67,7 +68,7 @@ impl Function {
 
     /// The hold kept by a callable of an eager function. A lazy function is freed with its definition.
     fn kept(&self) -> Option<Arc<Handle>> {
-        self.function.body.map(|_| Arc::new(self.function.clone()))
+        self.function.is_eager.then(|| Arc::new(self.function.clone()))
     }
 
     /// Its symbol.
@@ -328,11 +329,13 @@ fn function_at(
     let found = shared.placed.find(address, || session.leads_to(label));
     match found.map(|place| place.and_then(Place::function)) {
         Ok(Some(function)) => {
-            let body = function.body.filter(|_| !function.cell.is_ready());
+            // An alias has the cell, and so the body, of its original.
+            let Label { dylib, symbol } = function.label;
+            let waits = function.is_eager && !function.cell.is_ready();
             let function = Function::new(function);
-            match body {
-                None => Ok(Ok(function)),
-                Some(body) => Err(State::Body(function, look_up(body))),
+            match waits {
+                false => Ok(Ok(function)),
+                true => Err(State::Body(function, look_up(Label { dylib, symbol: symbol.part(BODY) }))),
             }
         }
         Ok(None) => Ok(Err(SessionError::NotFunction { name: name.to_owned() })),

@@ -88,8 +88,8 @@ impl ProgramFacts {
                 match known(global) {
                     Some(of) => adopted.push((name, of)),
                     None => {
+                        globals.describe(&module.cx, global);
                         globals.declare(name);
-                        globals.declare_type(&module.cx, name, global.ty);
                     }
                 }
             }
@@ -122,20 +122,11 @@ impl ProgramFacts {
     }
 }
 
-/// A function of a program, for users created before the program is complete.
-#[derive(Clone, Default)]
-pub(crate) struct BodySource(Arc<OnceLock<(Arc<CompilationInput>, FuncId)>>);
-
-impl BodySource {
-    /// Sets the function, once.
-    pub(crate) fn put(&self, input: &Arc<CompilationInput>, id: FuncId) {
-        // It is set once.
-        let _ = self.0.set((input.clone(), id));
-    }
-
-    pub(crate) fn get(&self) -> Option<&(Arc<CompilationInput>, FuncId)> {
-        self.0.get()
-    }
+/// A function of an input.
+#[derive(Clone)]
+pub(crate) struct BodySource {
+    pub(crate) input: Arc<CompilationInput>,
+    pub(crate) id: FuncId,
 }
 
 /// The counters of first-tier code in addition to its call counter.

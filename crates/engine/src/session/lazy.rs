@@ -1,21 +1,23 @@
 //! Functions called through cells: their symbols, and the compilation of their bodies.
 //!
 //! ```text
-//!   symbol          f(Int64) ──► cell (callers are linked to it, handles hold it)
-//!                                  │ eager: not ready before the body is; lazy: ready at once, and the first call looks up the body
-//!   hidden symbol   f(Int64)#body ─┴► looked up like any other: compiled, linked, ready with everything it needs
+//!   f(Int64), whole          ──► cell (callers are linked to it, handles hold it)
+//!      │                           │ eager: not ready before the body is; lazy: ready at once, and the first call looks up the body
+//!      ├── part: body        ──────┴► looked up like any other: compiled, linked, ready with everything it needs
+//!      └── part: second tier ───────► looked up after many calls, in the background
 //! ```
+//!
+//! A function is one name in the session's tables. Its code is in parts ([`Symbol::part`]), which come, go and are replaced with it.
 //!
 //! | kind | a look-up of `f` waits for | code is set in the cell |
 //! |---|---|---|
-//! | eager | `f#body`, and therefore the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
+//! | eager | its body, and therefore the bodies of all eager functions that it may call | when the body is linked ([`provide`]) |
 //! | lazy | nothing | at the first call, or by `Function::compile` |
 //!
 //! Bodies need the cells of their callees, which have addresses from the first lookup on. So functions that call each other, in one program or
 //! in several, are linked in any order, and eager ones become ready together.
 //!
-//! A function in two tiers has another hidden symbol, `f(Int64)#hot`, for the code that replaces the first tier after
-//! many calls. The function calls itself through the cell, as do the boxed entries for dynamic calls (`boxed_entry.rs`).
+//! The function calls itself through the cell, as do the boxed entries for dynamic calls (`boxed_entry.rs`).
 //!
 //! Concurrent first calls look up the same body; the dispatcher decides which threads run tasks meanwhile. A redefinition adds
 //! a version to the cell: all calls from the next world on reach the new body. It is compiled at the next look-up of an eager function,
@@ -29,32 +31,29 @@ use std::error::Error;
 use std::sync::{Arc, Weak};
 
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::FuncId;
 use brolga_jit::Body as CellBody;
 use brolga_jit::{Elsewhere, Interpreter, Materialize, Target, Tiers};
 use brolga_linking::{
-    Doing, DylibId, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol,
+    Doing, Label, Link, LookupKind, MaterializationUnit, Part, Priority, Responsibility, Sees, Symbol,
     SymbolFlags, SymbolRef, Until, WeakSession, required,
 };
 
 use super::error::SessionError;
-use super::input::{BodySource, CompilationInput, Origin};
+use super::input::{BodySource, Origin};
 use super::shared::Shared;
 use super::target::{Code, Moved, Native, Place, Placed, fail_unit};
 use super::tiering::interpreted::InterpretedBody;
 use super::{detached, linking};
 
-/// The suffix of a body's symbol.
-pub(crate) const BODY: &str = "#body";
+/// The part of a function that is its code; of a function in two tiers the first tier.
+pub(crate) const BODY: Part = Part::First;
 
-/// The suffix of the symbol of the second tier's body.
-pub(crate) const HOT: &str = "#hot";
+/// The part of a function that is its second tier.
+pub(crate) const SECOND: Part = Part::Second;
 
 /// The tiers of a function after the first.
 #[derive(Clone)]
 pub(crate) struct SecondTier {
-    /// The symbol of its body.
-    pub(crate) body: Symbol,
     /// The number of calls of the first tier after which it is compiled.
     pub(crate) calls: i32,
     /// The interpreted body for calls before it is compiled, if it can be interpreted.
@@ -72,13 +71,15 @@ impl SecondTier {
 pub(crate) fn provide(
     shared: &Shared,
     session: &linking::Session<Native>,
-    (function, body): (Label, Symbol),
+    function: Label,
     program: &Origin,
     code: Target,
 ) {
-    let owner = session.leads_to(function).and_then(|at| shared.cells.owner_of_body(function, body, at));
+    let owner = session
+        .leads_to(function)
+        .and_then(|at| shared.placed.owner(function, at).filter(|(_, is_eager)| *is_eager));
     // A cell that refuses it has been superseded or has another type.
-    owner.into_iter().for_each(|owner| owner.provide(program, code.clone()));
+    owner.into_iter().for_each(|(owner, _)| owner.provide(program, code.clone()));
 }
 
 /// The promise of a cell.
@@ -87,11 +88,10 @@ pub(crate) struct Stub {
     pub(crate) shared: Arc<Shared>,
     pub(crate) symbol: Symbol,
     pub(crate) flags: SymbolFlags,
-    pub(crate) body: Symbol,
-    pub(crate) hot: Option<SecondTier>,
+    pub(crate) second: Option<SecondTier>,
     pub(crate) ty: Arc<FunctionType>,
-    /// The pinned sources of the body.
-    pub(crate) pin: BodySource,
+    /// The source of the body; `None` for a promised function.
+    pub(crate) source: Option<BodySource>,
     /// Whether it is ready when its body is.
     pub(crate) is_eager: bool,
 }
@@ -103,11 +103,12 @@ impl MaterializationUnit<Native> for Stub {
 
     fn materialize(self: Box<Self>, responsibility: Responsibility<Native>) {
         let Ok(dylib) = responsibility.dylib() else { return };
-        let hot = self.hot.as_ref();
-        let source =
-            Body::new(&self.shared, responsibility.session(), dylib, self.body, hot, self.pin.clone());
-        let cell = match hot {
-            Some(hot) => self.shared.jit.tiered(self.ty.clone(), source, hot.calls, hot.interpreter()),
+        let (label, second) = (Label { dylib, symbol: self.symbol }, self.second.as_ref());
+        let source = Body::new(&self.shared, responsibility.session(), label, second, self.source.clone());
+        let cell = match second {
+            Some(second) => {
+                self.shared.jit.tiered(self.ty.clone(), source, second.calls, second.interpreter())
+            }
             None => self.shared.jit.cell(self.ty.clone(), source),
         };
         let owner = match cell {
@@ -117,8 +118,7 @@ impl MaterializationUnit<Native> for Stub {
                 return fail_unit(responsibility, error.is_shortage(), error, again);
             }
         };
-        let label = Label { dylib, symbol: self.symbol };
-        let entered = self.shared.cells.enter(label, owner, self.is_eager.then_some(self.body));
+        let entered = self.shared.cells.enter(label, owner, self.is_eager);
         let (code, address) = Code::enter_cell(&self.shared.placed, entered);
         // The removal of the unit has completed its lookups.
         if responsibility.attach(code).is_err() {
@@ -131,13 +131,13 @@ impl MaterializationUnit<Native> for Stub {
             let _ = resolved.emit([]);
             return;
         }
-        let (shared, body) = (self.shared.clone(), Label { dylib, symbol: self.body });
+        let (shared, body) = (self.shared.clone(), Label { dylib, symbol: self.symbol.part(BODY) });
         // The body may have been linked first.
         let code = session.leads_to(body).and_then(|at| shared.placed.at(at)).and_then(Place::compiled);
         if let Some((code, target)) =
             code.and_then(|code| Some((code.program, code.unit.target(&code.symbol)?)))
         {
-            provide(&shared, &session, (label, self.body), &code, target);
+            provide(&shared, &session, label, &code, target);
         }
         let again: Box<dyn MaterializationUnit<Native>> = self;
         let _ = resolved.emit_or_again([body.into()], again);
@@ -146,53 +146,40 @@ impl MaterializationUnit<Native> for Stub {
 
 /// Compiles the body of one version of a function. It does not hold the interpreter that serves earlier calls.
 ///
-/// The body is looked up by its symbol, which resolves to the newest one. If that was defined from another program, this version has been
+/// The body is looked up as a part of the function's symbol, which resolves to the newest one. If that was defined from another program, this version has been
 /// superseded: then it is compiled outside the session's tables, for the threads that are still in its worlds.
 pub(crate) struct Body {
     session: WeakSession<Native>,
     shared: Weak<Shared>,
-    home: Link,
-    body: Symbol,
-    /// The body of the second tier.
-    hot: Option<Symbol>,
+    function: Label,
+    /// Whether there is a second tier.
+    is_tiered: bool,
     placed: Arc<Placed>,
-    /// The pinned sources; empty for bodies that follow their symbol.
-    pin: BodySource,
-    /// Keeps the texts of the two symbols after the definitions are removed: the error of a call names them.
-    _names: [Option<SymbolRef>; 2],
+    /// The source of this version; `None` for a body that follows its symbol.
+    source: Option<BodySource>,
+    /// Keeps the text of the symbol after the definitions are removed: the error of a call names it.
+    _name: Option<SymbolRef>,
 }
 
 impl Body {
     pub(crate) fn new(
         shared: &Arc<Shared>,
         session: &linking::Session<Native>,
-        dylib: DylibId,
-        body: Symbol,
-        hot: Option<&SecondTier>,
-        pin: BodySource,
+        function: Label,
+        second: Option<&SecondTier>,
+        source: Option<BodySource>,
     ) -> Arc<Body> {
-        let (home, hot) = (Link { dylib, sees: Sees::All }, hot.map(|hot| hot.body));
-        let names = session.names();
-        let _names = [names.hold_symbol(body), hot.and_then(|hot| names.hold_symbol(hot))];
+        let (_name, is_tiered) = (session.names().hold_symbol(function.symbol), second.is_some());
         let (session, placed, shared) = (session.downgrade(), shared.placed.clone(), Arc::downgrade(shared));
-        Arc::new(Body { session, shared, home, body, hot, placed, pin, _names })
-    }
-
-    /// The target of a symbol.
-    pub(crate) fn of_symbol(
-        shared: &Arc<Shared>,
-        session: &linking::Session<Native>,
-        label: Label,
-    ) -> Arc<Body> {
-        Body::new(shared, session, label.dylib, label.symbol, None, BodySource::default())
+        Arc::new(Body { session, shared, function, is_tiered, placed, source, _name })
     }
 
     /// The source of a cell that exists.
-    pub(crate) fn for_cell(self: Arc<Body>, hot: Option<SecondTier>) -> CellBody {
-        match hot {
-            Some(hot) => {
-                let interpreter = hot.interpreter();
-                CellBody::Tiered { tiers: self, threshold: hot.calls, interpreter }
+    pub(crate) fn for_cell(self: Arc<Body>, second: Option<SecondTier>) -> CellBody {
+        match second {
+            Some(second) => {
+                let interpreter = second.interpreter();
+                CellBody::Tiered { tiers: self, threshold: second.calls, interpreter }
             }
             None => CellBody::Once(self),
         }
@@ -200,15 +187,16 @@ impl Body {
 
     /// Whether code was compiled from the program that this version was defined from.
     fn is_own(&self, program: &Origin) -> bool {
-        self.pin.get().is_none_or(|(input, _)| input.origin() == program)
+        self.source.as_ref().is_none_or(|source| source.input.origin() == program)
     }
 
-    /// The code of a body; `None` if the symbol resolves to another version's.
-    fn look_up(&self, body: Symbol, priority: Priority) -> Result<Option<Target>, Failed> {
+    /// The code of a part; `None` if the symbol resolves to another version's.
+    fn look_up(&self, part: Part, priority: Priority) -> Result<Option<Target>, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
-        let (kind, wants) = (LookupKind::Static, required([body]));
+        let Label { dylib, symbol } = self.function;
+        let (kind, wants) = (LookupKind::Static, required([symbol.part(part)]));
         loop {
-            let order = vec![self.home];
+            let order = vec![Link { dylib, sees: Sees::All }];
             let found = session.lookup_with(order, wants.clone(), Until::Ready, kind, priority).wait_one()?;
             let placed = match found.address {
                 Some(address) => self.placed.find(address, || session.leads_to(found.label)),
@@ -229,7 +217,7 @@ impl Body {
     }
 
     /// Compiles a superseded version.
-    fn compile_detached(&self, input: &Arc<CompilationInput>, id: FuncId) -> Result<Target, Failed> {
+    fn compile_detached(&self, BodySource { input, id }: &BodySource) -> Result<Target, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let shared = self.shared.upgrade().ok_or(linking::Error::SessionEnded)?;
         let seen = input.module();
@@ -237,10 +225,10 @@ impl Body {
         let mut only = None;
         for (other, _) in seen.funcs() {
             let copy = module.add_func(seen[other].clone()).map_err(|error| format!("{error:?}"))?;
-            only = if other == id { Some(copy) } else { only };
+            only = if other == *id { Some(copy) } else { only };
         }
         let only = only.ok_or("its program has no such function")?;
-        detached::compile(&shared, &session, self.home.dylib, input, (module, only), None)
+        detached::compile(&shared, &session, self.function.dylib, input, (module, only), None)
     }
 }
 
@@ -249,12 +237,11 @@ type Failed = Box<dyn Error + Send + Sync>;
 impl Materialize for Body {
     fn materialize(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
         if let (Some(session), Some(shared)) = (self.session.upgrade(), self.shared.upgrade()) {
-            let body = session.names().text(self.body);
-            shared.first_calls.note(&session, self.home.dylib, body.strip_suffix(BODY).unwrap_or(&body));
+            shared.first_calls.note(&session, self.function);
         }
-        match (self.look_up(self.body, Priority::Blocking), self.pin.get()) {
+        match (self.look_up(BODY, Priority::Blocking), &self.source) {
             (Ok(Some(target)), _) => Ok(target),
-            (Ok(None), Some((input, id))) => self.compile_detached(input, *id),
+            (Ok(None), Some(source)) => self.compile_detached(source),
             (Ok(None), None) => Err("its symbol leads to another function".into()),
             (Err(error), _) => Err(error),
         }
@@ -281,7 +268,8 @@ pub(crate) fn elsewhere() -> Elsewhere {
 
 impl Tiers for Body {
     fn optimise(&self) -> Result<Target, Box<dyn Error + Send + Sync>> {
-        let target = self.look_up(self.hot.unwrap_or(self.body), Priority::Idle)?;
+        let part = if self.is_tiered { SECOND } else { BODY };
+        let target = self.look_up(part, Priority::Idle)?;
         target.ok_or_else(|| "it has been superseded".into())
     }
 }

@@ -573,7 +573,7 @@ impl Session {
             let bytes = facts.code.map_or(0, |code| code.len());
             FunctionFacts { dylib, symbol, tier: facts.tier, bytes, calls: facts.counted }
         };
-        let mut functions: Vec<FunctionFacts> = shared.cells.all().into_iter().map(facts).collect();
+        let mut functions: Vec<FunctionFacts> = shared.placed.cells().into_iter().map(facts).collect();
         functions.sort_by(|a, b| (&a.symbol, &a.dylib).cmp(&(&b.symbol, &b.dylib)));
         functions
     }

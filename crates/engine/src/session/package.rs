@@ -42,7 +42,6 @@ use super::definitions::Definitions;
 use super::dylib::Dylib;
 use super::error::SessionError;
 use super::function::answer;
-use super::lazy::{BODY, HOT};
 use super::linking;
 use super::scope::with_others;
 use super::target::Native;
@@ -381,15 +380,14 @@ impl Dylib {
         let linking = self.session.linking();
         let mut lookups = Vec::new();
         for symbol in symbols {
-            for kind in ["", BODY, HOT] {
-                let name = linking.symbol(&format!("{symbol}{kind}"));
-                let wants = linking::weak([name.symbol()]);
-                let lookup = linking.lookup(vec![self.linking.all()], wants, Until::Ready);
-                lookups.push((symbol, name, lookup));
+            let whole = linking.symbol(symbol).symbol();
+            for part in [whole].into_iter().chain(whole.parts()) {
+                let lookup = linking.lookup(vec![self.linking.all()], linking::weak([part]), Until::Ready);
+                lookups.push((symbol, lookup));
             }
         }
         let mut failed = Vec::new();
-        for (symbol, _held, lookup) in lookups {
+        for (symbol, lookup) in lookups {
             if let Err(error) = answer(self.session.runtime(), lookup)? {
                 failed.push((symbol.clone(), SessionError::from(error).to_string()));
             }

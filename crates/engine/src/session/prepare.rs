@@ -1,13 +1,13 @@
 //! Prepares a program for a batch of definitions.
 //!
 //! ```text
-//!   module ──► types, facts ──► cells and symbols of bodies ──► units, one for each tier ──► notes with the dependences of functions
+//!   module ──► types, facts ──► bodies, in units, one for each tier ──► cells ──► notes with the dependences of functions
 //! ```
 //!
 //! | part of a function | made of | in the batch |
 //! |---|---|---|
 //! | cell | the function's type | a unit that promises the symbol of the function; functions without a native type have no cell |
-//! | body, second tier | compilation inputs, which several functions share | units that promise hidden symbols |
+//! | body, second tier | compilation inputs, which several functions share | units that promise parts of the symbol |
 //! | methods | the function's signature | a row for dynamic calls |
 //! | note | the function as it was read | the record for recompiling it when a function that it has inlined changes |
 //!
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_linking::{Symbol, SymbolFlags};
+use brolga_linking::{Part, Symbol, SymbolFlags};
 
 use super::batch::Batch;
 use super::definitions::Manner;
@@ -27,6 +27,7 @@ use super::dylib::Dylib;
 use super::error::SessionError;
 use super::input::{BodySource, CompilationInput, Counting, Kept, ProgramFacts};
 use super::invalidation::{Dependences, Kind};
+use super::lazy::{BODY, SECOND, SecondTier};
 use super::method_table::NewRows;
 use super::names_in::Bindings;
 use super::scope::part;
@@ -52,14 +53,11 @@ pub(super) struct Prepared<'p> {
     /// The types of functions that have cells.
     types: BTreeMap<FuncId, Arc<FunctionType>>,
     facts: Arc<ProgramFacts>,
-    /// The sources of bodies, for users created before the bodies.
-    pins: BTreeMap<FuncId, BodySource>,
-    first: Bodies,
-    second: Bodies,
+    /// The sources of bodies.
+    sources: BTreeMap<FuncId, BodySource>,
+    /// The symbols of its functions.
+    symbols: BTreeMap<FuncId, Symbol>,
 }
-
-/// The symbols of bodies.
-type Bodies = BTreeMap<FuncId, (Symbol, SymbolFlags)>;
 
 impl<'p> Prepared<'p> {
     /// The program of a verified module; `own` are the defined functions among its first `count`.
@@ -93,88 +91,103 @@ impl<'p> Prepared<'p> {
         new.is_replaceable = manner.is_replaceable;
         new.methods = NewRows::new(manner.is_library);
         let limits = manner.policy.limits().filter(|_| lazy.len() == own.len());
-        let pins = own.iter().map(|&id| (id, BodySource::default())).collect();
-        let (facts, first, second) = (Arc::new(facts), Bodies::new(), Bodies::new());
-        Ok(Prepared { dylib, module, count, own, manner, lazy, limits, types, facts, pins, first, second })
+        let symbols = own.iter().map(|&id| (id, new.names.intern(&module[id].symbol(&module.cx)))).collect();
+        let (facts, sources) = (Arc::new(facts), BTreeMap::new());
+        Ok(Prepared { dylib, module, count, own, manner, lazy, limits, types, facts, sources, symbols })
     }
 
-    /// Adds the cells and methods of all functions.
-    pub(super) fn add_cells(&mut self, new: &mut Batch<'_>) {
-        let weak = if self.manner.is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
+    /// The flags of functions.
+    fn flags(&self) -> SymbolFlags {
         let exported = if self.manner.is_hidden { SymbolFlags::NONE } else { SymbolFlags::EXPORTED };
-        let flags = exported | weak;
+        exported | self.part_flags()
+    }
+
+    /// The flags of bodies.
+    fn part_flags(&self) -> SymbolFlags {
+        if self.manner.is_weak { SymbolFlags::WEAK } else { SymbolFlags::NONE }
+    }
+
+    /// Adds the cells and methods of all functions. Called after the units are added.
+    pub(super) fn add_cells(&self, new: &mut Batch<'_>) {
         for &id in &self.own {
             let name: Arc<str> = self.module[id].symbol(&self.module.cx).into();
             if self.manner.is_hidden {
                 new.offers.set_hidden([name.clone()]);
             }
-            let body = match self.types.get(&id) {
-                Some(ty) => {
-                    let (pin, calls) = (&self.pins[&id], self.manner.policy.interpreted);
-                    let alone = self.manner.is_replaceable;
-                    let interpreted = || InterpretedBody::new(self.module, &self.own, id, alone, calls, pin);
-                    let hot = self.limits.map(|limits| new.hot(&name, limits, interpreted()));
-                    let second = hot.as_ref().map(|hot| hot.body);
-                    let (body, flags) =
-                        new.stub(&name, flags, ty.clone(), hot, pin, !self.lazy.contains(&id));
-                    self.second.extend(second.map(|second| (id, (second, flags))));
-                    (body, flags)
-                }
-                None => (new.names.intern(&name), flags),
-            };
-            self.first.insert(id, body);
+            if let Some(ty) = self.types.get(&id) {
+                let (source, calls) = (self.sources.get(&id), self.manner.policy.interpreted);
+                let alone = self.manner.is_replaceable;
+                let interpreted =
+                    |source| InterpretedBody::new(self.module, &self.own, id, alone, calls, source);
+                let second =
+                    |Limits { calls, .. }| SecondTier { calls, interpreted: source.and_then(interpreted) };
+                let tiers = (source.cloned(), self.limits.map(second));
+                new.stub(&name, self.flags(), ty.clone(), tiers, !self.lazy.contains(&id));
+            }
             new.add_method(self.module, id);
         }
     }
 
-    /// Adds the units of all bodies, in each tier. Called after the cells are added.
+    /// The symbol of a function's code in a tier; `None` if it has none there. Code without a cell is the function itself.
+    fn body(&self, id: FuncId, tier: Part) -> Option<(Symbol, SymbolFlags)> {
+        let symbol = self.symbols.get(&id)?;
+        match self.types.contains_key(&id) {
+            true => Some((symbol.part(tier), self.part_flags())),
+            false => (tier == BODY).then(|| (*symbol, self.flags())),
+        }
+    }
+
+    /// Adds the units of all bodies, in each tier.
     pub(super) fn add_units(&mut self, new: &mut Batch<'_>) {
         let runtime = self.dylib.session.runtime();
         let counts = self.limits.is_some() && self.manner.policy.is_profiled;
         let profile = counts.then(|| Profile::number(runtime, self.module)).flatten();
         let counting = self.limits.map(|Limits { iterations, .. }| Counting { iterations });
-        self.add_tier(new, &self.first, counting, profile.as_ref());
+        self.add_tier(new, BODY, counting, profile.as_ref());
         if self.limits.is_some() {
-            self.add_tier(new, &self.second, None, profile.as_ref());
+            self.add_tier(new, SECOND, None, profile.as_ref());
         }
     }
 
     fn add_tier(
-        &self,
+        &mut self,
         new: &mut Batch<'_>,
-        bodies: &Bodies,
+        tier: Part,
         counting: Option<Counting>,
         profile: Option<&Arc<Profile>>,
     ) {
+        let (shared, facts) = (self.dylib.session.inner.shared.clone(), self.facts.clone());
         let input = |module: Module, own: &[FuncId]| {
-            self.dylib.session.inner.shared.input(module, own, self.facts.clone(), counting, profile.cloned())
+            shared.input(module, own, facts.clone(), counting, profile.cloned())
         };
         if self.manner.is_replaceable {
-            for &id in &self.own {
+            for id in self.own.clone() {
                 let Some((part, only)) = part(self.module, self.count, id) else { continue };
                 let input = Arc::new(input(part, &[only]).with_types(self.types.get(&id)));
-                self.add_unit(new, bodies, &input, vec![only], &[id]);
+                self.add_unit(new, tier, &input, vec![only], &[id]);
             }
             return;
         }
         let input = Arc::new(input(self.module.clone(), &self.own).with_types(self.types.values()));
         for ids in if self.manner.is_whole { vec![self.own.clone()] } else { input.units() } {
-            self.add_unit(new, bodies, &input, ids.clone(), &ids);
+            self.add_unit(new, tier, &input, ids.clone(), &ids);
         }
     }
 
     /// Adds a unit with the functions `ids` of an input, which are `sources` in the program.
     fn add_unit(
-        &self,
+        &mut self,
         new: &mut Batch<'_>,
-        bodies: &Bodies,
+        tier: Part,
         input: &Arc<CompilationInput>,
         ids: Vec<FuncId>,
         sources: &[FuncId],
     ) {
-        // A pin keeps the first input, from which a body is compiled in any tier.
-        ids.iter().zip(sources).for_each(|(&id, source)| self.pins[source].put(input, id));
-        let symbols: Vec<_> = sources.iter().filter_map(|id| bodies.get(id).copied()).collect();
+        // A superseded version is compiled from its first tier.
+        for (&id, source) in ids.iter().zip(sources) {
+            self.sources.entry(*source).or_insert_with(|| BodySource { input: input.clone(), id });
+        }
+        let symbols: Vec<_> = sources.iter().filter_map(|&id| self.body(id, tier)).collect();
         if !symbols.is_empty() {
             let (shared, input) = (self.dylib.session.inner.shared.clone(), input.clone());
             new.add(Box::new(CodegenUnit { shared, input, ids, symbols }));
@@ -186,7 +199,7 @@ impl<'p> Prepared<'p> {
         let (module, is_shared) = (&*self.module, self.dylib.is_shared(self.module));
         let (mut program, mut all) = (None, Dependences::new(module, self.count));
         for &id in &self.own {
-            let label = self.dylib.linking.label(new.names.intern(&module[id].symbol(&module.cx)));
+            let label = self.dylib.linking.label(self.symbols[&id]);
             let kind = match self.limits {
                 Some(limits) => Kind::Tiered(limits),
                 None if self.lazy.contains(&id) => Kind::Lazy,
@@ -207,8 +220,8 @@ impl<'p> Prepared<'p> {
     }
 
     /// The symbols of the functions, and of the bodies of eager functions, which are compiled when they are looked up.
-    pub(super) fn symbols(&self, new: &Batch<'_>) -> Vec<Symbol> {
-        let functions = self.own.iter().map(|&id| new.names.intern(&self.module[id].symbol(&self.module.cx)));
-        functions.chain(self.first.values().map(|(symbol, _)| *symbol)).collect()
+    pub(super) fn symbols(&self) -> Vec<Symbol> {
+        let bodies = self.types.keys().filter_map(|&id| self.body(id, BODY));
+        self.symbols.values().copied().chain(bodies.map(|(symbol, _)| symbol)).collect()
     }
 }

@@ -41,11 +41,12 @@ pub(crate) struct Totals {
 
 impl Shared {
     pub(crate) fn new(jit: Jit, recipe: Recipe, methods: Arc<MethodTable>, in_background: bool) -> Shared {
-        let cells = Cells::new(jit.runtime());
+        let placed: Arc<Placed> = Arc::default();
+        let cells = Cells::new(placed.clone(), jit.runtime());
         Shared {
             jit,
             recipe,
-            placed: Arc::default(),
+            placed,
             cells,
             methods,
             compiled: Mutex::default(),

@@ -1,10 +1,10 @@
 //! Native code as the target of a session's linking.
 //!
 //! ```text
-//!   session: f(Int64)      ──► address ──► Placed ──► Function: a cell          handles hold it, code is linked to it
-//!            f(Int64)#body ──► address ──► Placed ──► Compiled: code in a unit  cells call it
-//!                                            ▲
-//!                    Code (the session's hold on a cell or a unit) enters its addresses, and removes them when it is dropped
+//!   session: f(Int64)       ──► address ──► Placed ──► Function: a cell          handles hold it, code is linked to it
+//!            a part of it   ──► address ──► Placed ──► Compiled: code in a unit  cells call it
+//!                                             ▲
+//!                     Code (the session's hold on a cell or a unit) enters its addresses, and removes them when it is dropped
 //! ```
 //!
 //! An address is a word; calling or linking its code needs the owner, which is looked up in the table [`Placed`]. An entry exists
@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::FuncId;
-use brolga_jit::{IndirectCell, LoadedObject, Unit};
-use brolga_linking::{Responsibility, Symbol, SymbolFlags, Target};
+use brolga_jit::{CellOwner, IndirectCell, LoadedObject, Unit};
+use brolga_linking::{Label, Responsibility, Symbol, SymbolFlags, Target};
 
-use super::cells::Entered;
 pub(crate) use super::cells::Function;
+use super::cells::{Entered, Others};
 use super::input::{CompilationInput, Origin};
 use super::linking;
 use super::sync::lock;
@@ -139,12 +139,37 @@ impl Placed {
         if leads_there && is_same { Ok(place) } else { Err(Moved) }
     }
 
+    /// The owner of the cell with this identity, if it is the cell of the function with this label, and whether the function is eager.
+    pub(crate) fn owner(&self, label: Label, identity: usize) -> Option<(Arc<CellOwner>, bool)> {
+        let function = self.at(identity)?.function().filter(|function| function.label == label)?;
+        Some((function.owner()?, function.is_eager))
+    }
+
+    /// All cells, in the order of their labels.
+    pub(crate) fn cells(&self) -> Vec<(Label, Arc<CellOwner>)> {
+        let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
+        let cell = |place: &Place| match place {
+            Place::Function(function) => Some((function.label, function.owner()?)),
+            Place::Compiled(_) | Place::Object(_) => None,
+        };
+        let mut all: Vec<(Label, Arc<CellOwner>)> = places.values().filter_map(cell).collect();
+        drop(places);
+        all.sort_by_key(|(label, _)| *label);
+        all
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<usize, Place>> {
         self.places.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Others for Placed {
+    fn function(&self, identity: usize) -> Option<Function> {
+        self.at(identity).and_then(Place::function)
     }
 }
 

@@ -23,7 +23,7 @@ use brolga_runtime::events::{Event, Tier};
 
 use super::compile::{Output, find, generate, link_unit, make_low, wants};
 use super::input::CompilationInput;
-use super::lazy::{self, BODY, HOT};
+use super::lazy::{self, BODY};
 use super::linking;
 use super::needs::{Need, Needs};
 use super::shared::Shared;
@@ -180,19 +180,6 @@ fn source_of(
     }
 }
 
-/// The symbols of bodies, each with its function's.
-fn functions_of(
-    session: &linking::Session<Native>,
-    symbols: &[(Symbol, SymbolFlags)],
-) -> Vec<(Symbol, Arc<str>)> {
-    let function = |&(symbol, _): &(Symbol, SymbolFlags)| {
-        let text = session.names().text(symbol);
-        let function = text.strip_suffix(BODY).or_else(|| text.strip_suffix(HOT));
-        (symbol, function.map_or_else(|| text.clone(), Arc::from))
-    };
-    symbols.iter().map(function).collect()
-}
-
 /// The definitions that a unit was linked to and waits for.
 fn dependences(
     session: &linking::Session<Native>,
@@ -229,22 +216,22 @@ fn link(
         Ok(None) => return look_up_and_link(shared, input, output, responsibility),
         Err(error) => return fail_unit(responsibility, error.is_shortage(), Arc::new(error), again),
     };
-    let names = functions_of(&session, &symbols);
+    let names: Vec<(Symbol, Arc<str>)> =
+        symbols.iter().map(|&(symbol, _)| (symbol, session.names().text(symbol))).collect();
     let published: Vec<Arc<str>> = match shared.jit.runtime().events().is_on() {
         true => names.iter().map(|(_, name)| name.clone()).collect(),
         false => Vec::new(),
     };
-    let bodies = symbols.iter().zip(&names).filter(|((_, flags), _)| flags.has(SymbolFlags::INNER));
-    let bodies = bodies.filter_map(|(_, (body, name))| Some((*body, name.clone(), unit.target(name)?)));
-    let bodies: Vec<(Symbol, Arc<str>, Target)> = bodies.collect();
+    let bodies = names.iter().filter(|(symbol, _)| *symbol == symbol.part(BODY));
+    let bodies = bodies.filter_map(|(body, name)| Some((body.whole(), unit.target(name)?)));
+    let bodies: Vec<(Symbol, Target)> = bodies.collect();
     let compiled = (&unit, &input.facts.origin, source);
     let (code, addresses) = Code::enter(&shared.placed, compiled, names);
     let needs = dependences(&session, needs, found);
     let unfinished = responsibility.complete(code, addresses, needs, Some(again.into()));
     if unfinished.is_none() {
-        for (body, name, target) in &bodies {
-            let symbol = session.symbol(name);
-            let function = (Label { dylib, symbol: symbol.symbol() }, *body);
+        for (symbol, target) in &bodies {
+            let function = Label { dylib, symbol: *symbol };
             lazy::provide(&shared, &session, function, &input.facts.origin, target.clone());
         }
     }

@@ -41,7 +41,7 @@ impl DeclaredVariables {
     /// The variables of a program that the dylib is about to define.
     pub(super) fn of(dylib: &Dylib, module: &Module) -> Result<DeclaredVariables, SessionError> {
         let mut all = DeclaredVariables::default();
-        let mut shareable = module.globals().iter().filter(|global| !global.is_const).peekable();
+        let mut shareable = module.globals().iter().filter(|global| !global.is_const()).peekable();
         if shareable.peek().is_none() || !dylib.is_shared(module) {
             return Ok(all);
         }

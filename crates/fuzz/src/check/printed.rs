@@ -31,5 +31,5 @@ fn checked(dump: &str) -> Result<Reading, Trouble> {
 
 /// Whether an error names the refused construct; "this is not a type" does not.
 fn is_named(fault: &Diagnostic) -> bool {
-    !fault.code.starts_with("syntax") && !fault.message.starts_with("this is no")
+    !fault.code.starts_with("syntax") && !fault.message.starts_with("this is not a")
 }

@@ -51,7 +51,7 @@ mod walk;
 
 use super::rng::Rng;
 use super::values;
-use brolga_ir::module::Global;
+use brolga_ir::module::{Global, GlobalKind};
 use brolga_ir::{Context, FuncId, Module, Name, Type};
 use func::FuncGen;
 use palette::Palette;
@@ -199,7 +199,11 @@ pub fn generate(seed: u64, options: &Options) -> Module {
     for index in 0..rng.below(4) {
         let (name, ty) = (cx.names.intern(&format!("global{index}")), palette.any(&mut rng));
         let Some(init) = values::literal(&mut rng, &cx, ty) else { continue };
-        module.add_global(Global { name, ty, init, is_const: false }).expect("globals have distinct names");
+        let kind = match init.is_shared(&cx.types) {
+            false if index % 2 == 1 => GlobalKind::ThreadLocal,
+            _ => GlobalKind::Variable,
+        };
+        module.add_global(Global { name, ty, init, kind }).expect("globals have distinct names");
         palette.globals.push((name, ty));
     }
     if options.features.dynamic && rng.chance(75) {

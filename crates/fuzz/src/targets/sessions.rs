@@ -90,7 +90,7 @@ impl World {
         const BASE: i64 = 1 << 40;
         match func.call((BASE,)) {
             Ok(value) if (BASE..BASE + NUMBERS + 2 * DEPTH).contains(&value) => {}
-            Ok(value) => self.fail(format!("a call gave {value}, which was never written")),
+            Ok(value) => self.fail(format!("a call returned {value}, which was never written")),
             // A callee may have been removed, or replaced by a function with other types.
             Err(CallError::Exception(thrown)) if thrown.kind == ExceptionKind::CompileError => {
                 self.text(&thrown.message);

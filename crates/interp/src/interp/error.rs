@@ -6,6 +6,7 @@
 
 use super::memory::MemoryError;
 use super::value::Val;
+use brolga_ir::diag::counted;
 use brolga_ir::entity::{Block, Inst, Value};
 use brolga_ir::func::Place;
 use brolga_ir::scalar::Misuse;
@@ -153,7 +154,8 @@ impl fmt::Display for Fault {
             }
             Fault::Scalar(misuse) => misuse.fmt(f),
             Fault::ArgumentCount { expected, given } => {
-                write!(f, "the function takes {expected} arguments (itself included), not {given}")
+                let expected = counted(*expected, "argument");
+                write!(f, "the function takes {expected} (itself included), not {given}")
             }
             Fault::UnknownFunction(name) => write!(f, "no function `{name}` is known"),
             Fault::Handlers => f.write_str("an exception handler is removed out of turn"),

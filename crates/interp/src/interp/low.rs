@@ -401,6 +401,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException
             | RuntimeFn::Refuel
+            | RuntimeFn::ThreadCell
             | RuntimeFn::GcWrite
             | RuntimeFn::Throw
             | RuntimeFn::ThrowTypeAssert

@@ -5,7 +5,7 @@
 //! strings   = list of utf-8-bytes                              directory and lists: `sections.rs`
 //! decls     = count (number builtin? name parameters)*
 //! types     = list of type                                     each is made of earlier ones
-//! globals   = count (name type literal const:u8)*
+//! globals   = count (name type literal kind:u8)*
 //! functions = list of function
 //! listed    = count type*
 //! function  = name level inlining vararg params results statics
@@ -60,7 +60,7 @@ pub use error::{BinaryError, Refusal};
 pub use stored::Stored;
 
 use crate::context::Context;
-use crate::module::{Literal, Module};
+use crate::module::{GlobalKind, Literal, Module};
 use crate::types::Type;
 use bytes::{Sink, Source};
 use sections::ListSink;
@@ -69,7 +69,7 @@ use tables::{Names, Tables};
 
 const MAGIC: [u8; 4] = *b"BRLG";
 /// The version of the form; a reader accepts only its own.
-const VERSION: u16 = 7;
+const VERSION: u16 = 8;
 /// Magic, version, flags, checksum.
 const HEADER: usize = 16;
 /// Maximum nesting of literals, the same as for types.
@@ -97,7 +97,7 @@ fn write_all(module: &Module, types: Option<&[Type]>) -> Vec<u8> {
         names.name(&mut globals, global.name);
         names.ty(&mut globals, global.ty);
         write_literal(&mut names, &mut globals, &global.init);
-        globals.byte(u8::from(global.is_const));
+        globals.byte(kind_byte(global.kind));
     }
     let mut functions = ListSink::default();
     for (_, func) in module.funcs() {
@@ -183,6 +183,24 @@ fn checksum(bytes: &[u8]) -> u64 {
 fn seal(bytes: &mut [u8]) {
     if let Some((header, body)) = bytes.split_at_mut_checked(HEADER) {
         header[8..].copy_from_slice(&checksum(body).to_le_bytes());
+    }
+}
+
+/// The tag of a kind of global variable.
+fn kind_byte(kind: GlobalKind) -> u8 {
+    match kind {
+        GlobalKind::Variable => 0,
+        GlobalKind::Constant => 1,
+        GlobalKind::ThreadLocal => 2,
+    }
+}
+
+fn read_kind(source: &mut Source<'_>) -> Result<GlobalKind, BinaryError> {
+    match source.byte()? {
+        0 => Ok(GlobalKind::Variable),
+        1 => Ok(GlobalKind::Constant),
+        2 => Ok(GlobalKind::ThreadLocal),
+        tag => source.refuse(Refusal::Tag { what: "kind of global", tag }),
     }
 }
 

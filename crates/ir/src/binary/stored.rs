@@ -14,7 +14,7 @@
 
 use super::sections::{Directory, FUNCTIONS, GLOBALS, LISTED, List};
 use super::tables::{Interned, Tables};
-use super::{BinaryError, HEADER, Refusal, WITH_TYPES, check_header, func, read_literal};
+use super::{BinaryError, HEADER, Refusal, WITH_TYPES, check_header, func, read_kind, read_literal};
 use crate::context::Context;
 use crate::entity::FuncId;
 use crate::func::Func;
@@ -65,8 +65,8 @@ impl<B: AsRef<[u8]>> Stored<B> {
             let name = tables.written(&mut globals)?;
             let ty = tables.ty(&mut globals)?;
             let init = read_literal(tables, &mut globals)?;
-            let is_const = globals.flag()?;
-            let added = program.add_global(Global { name, ty, init, is_const });
+            let kind = read_kind(&mut globals)?;
+            let added = program.add_global(Global { name, ty, init, kind });
             added.map_err(|error| BinaryError { offset, refusal: Refusal::Module(error) })?;
         }
         globals.finish()?;

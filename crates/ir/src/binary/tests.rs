@@ -7,7 +7,7 @@ use crate::constant::Const;
 use crate::func::{ForeignData, MetaData, MetaItem};
 use crate::hints::Inlining;
 use crate::intrinsic::Intrinsic;
-use crate::module::Global;
+use crate::module::{Global, GlobalKind};
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
 use crate::text::show_module;
 use crate::types::{DeclKind, FieldDecl, Type};
@@ -36,7 +36,9 @@ fn sample(cx: &Arc<Context>) -> Module {
     let nested = types.tuple(&[pair, Type::INT64]).unwrap();
     let inner = Literal::Aggregate { ty: pair, fields: vec![one.clone(), one.clone()] };
     let init = Literal::Aggregate { ty: nested, fields: vec![inner, one] };
-    module.add_global(Global { name: names.intern("origin"), ty: nested, init, is_const: true }).unwrap();
+    module
+        .add_global(Global { name: names.intern("origin"), ty: nested, init, kind: GlobalKind::Constant })
+        .unwrap();
     module.add_func(high(cx, node, pair)).unwrap();
     module.add_func(low(cx)).unwrap();
     crate::verify::verify_module(&module).unwrap();
@@ -292,7 +294,7 @@ fn modules_that_text_cannot_express_are_refused() {
     let global = again(&|module| {
         let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
         let name = module.cx.names.intern("a\nb");
-        module.add_global(Global { name, ty: Type::INT64, init, is_const: false }).unwrap();
+        module.add_global(Global { name, ty: Type::INT64, init, kind: GlobalKind::Variable }).unwrap();
     });
     assert_eq!(global, "there is no thing named `a\\nb`");
     let function = again(&|module| {
@@ -433,4 +435,29 @@ fn types_that_would_exhaust_the_stack_are_refused() {
     assert_eq!(stored.listed().unwrap_err().refusal, Refusal::TooDeep);
     seal(&mut bytes);
     assert!(matches!(read_with_types(&bytes, Context::new()).unwrap_err().refusal, Refusal::Type(_)));
+}
+
+/// Each kind of global is read as it was written; another tag is refused.
+#[test]
+fn kinds_of_globals_are_kept() {
+    let cx = Context::new();
+    let kinds = [GlobalKind::Variable, GlobalKind::ThreadLocal, GlobalKind::Constant];
+    let of_kind = |kind| {
+        let mut module = Module::new(cx.clone());
+        let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
+        module.add_global(Global { name: cx.names.intern("x"), ty: Type::INT64, init, kind }).unwrap();
+        write(&module)
+    };
+    let written = kinds.map(of_kind);
+    let back = written.each_ref().map(|bytes| read(bytes, Context::new()).unwrap().globals()[0].kind);
+    assert_eq!(back, kinds);
+    // The only byte after the checksum that differs is the tag.
+    let [variable, own, _] = &written;
+    let at = (HEADER..variable.len()).find(|&at| variable[at] != own[at]).unwrap();
+    let mut damaged = own.clone();
+    damaged[at] = 3;
+    let sum = checksum(&damaged[HEADER..]);
+    damaged[8..HEADER].copy_from_slice(&sum.to_le_bytes());
+    let refused = read(&damaged, Context::new()).unwrap_err().refusal;
+    assert_eq!(refused, Refusal::Tag { what: "kind of global", tag: 3 });
 }

@@ -1,7 +1,7 @@
 //! Errors of building a function.
 
 use super::Variable;
-use crate::diag::{Diagnostic, SourceFile, Style};
+use crate::diag::{Diagnostic, SourceFile, Style, counted};
 use crate::entity::{Block, Slot, Value};
 use cranelift_entity::EntityRef;
 use std::fmt;
@@ -143,12 +143,8 @@ impl fmt::Display for BuildError {
                 match count.checked_sub(1) {
                     None => write!(f, "none: it was made for another function"),
                     Some(last) => {
-                        let plural = if last == 0 { "" } else { "s" };
-                        write!(
-                            f,
-                            "{count} {kind}{plural} up to {}: it was made for another function",
-                            id.numbered(last)
-                        )
+                        let (all, last) = (counted(*count, kind), id.numbered(last));
+                        write!(f, "{all} up to {last}: it was made for another function")
                     }
                 }
             }
@@ -160,7 +156,7 @@ impl fmt::Display for BuildError {
                 write!(f, "the result type of `{name}` does not follow from its operands and must be given")
             }
             BuildError::NeverInlined(Some(value)) => {
-                write!(f, "{value} is no result of a call whose function's body could take its place")
+                write!(f, "{value} is not a result of a call whose function's body could replace it")
             }
             BuildError::NeverInlined(None) => f.write_str("functions of low IR are not inlined"),
             BuildError::NoMethod { call, candidates } => {

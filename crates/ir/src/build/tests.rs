@@ -73,7 +73,7 @@ fn wrong_use_is_refused_at_once() {
     );
     assert_eq!(
         says(b.convert(Intrinsic::SextInt, x, Type::INT8).unwrap_err()),
-        "`sext_int` gives a type that fits the operands, not `Int8` [type-result]"
+        "`sext_int` returns a type that fits the operands, not `Int8` [type-result]"
     );
     assert_eq!(
         says(b.getfield(x, "val").unwrap_err()),

@@ -92,6 +92,8 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
             RuntimeKind::Asks => {
                 PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)
             }
+            // A thread does not change under its activations.
+            RuntimeKind::Finds => PURE,
             RuntimeKind::Barrier => PURE.writing(Regions::TASK),
             RuntimeKind::Handles => {
                 Effects { pinned: true, may_safepoint: true, ..PURE.writing(Regions::TASK) }

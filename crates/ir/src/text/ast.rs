@@ -20,6 +20,7 @@ use std::fmt;
 
 use crate::diag::Span;
 use crate::hints::{BranchWeights, Inlining};
+use crate::module::GlobalKind;
 use crate::op::Level;
 
 /// A name as written, without the quotes of `var"…"`.
@@ -84,13 +85,12 @@ pub struct Field<'a> {
     pub is_atomic: bool,
 }
 
-/// `global x::T = value` or `const x = value`.
+/// `global x::T = value`, `global threadlocal x::T = value` or `const x = value`.
 #[derive(Clone, Debug)]
 pub struct GlobalDecl<'a> {
     /// The whole declaration.
     pub span: Span,
-    /// Declared `const`.
-    pub is_const: bool,
+    pub kind: GlobalKind,
     /// The name and its place.
     pub name: (Name<'a>, Span),
     /// The declared type.

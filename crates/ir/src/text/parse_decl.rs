@@ -11,6 +11,7 @@ use super::operators::{COMPARISON, WHOLE};
 use super::parse_expr::Parser;
 use super::parse_row;
 use crate::diag::Span;
+use crate::module::GlobalKind;
 
 /// A type declaration, from its first keyword to its `end`.
 pub(super) fn type_decl<'a>(p: &mut Parser<'a>) -> Parse<TypeDecl<'a>> {
@@ -100,7 +101,7 @@ fn fields<'a>(p: &mut Parser<'a>) -> Parse<Vec<Field<'a>>> {
     }
 }
 
-/// `global x::T = value`, `const x = value`.
+/// `global x::T = value`, `global threadlocal x::T = value`, `const x = value`.
 pub(super) fn global_decl<'a>(p: &mut Parser<'a>) -> Parse<GlobalDecl<'a>> {
     let start = p.peek().span.start;
     let mut is_const = p.eat_name("const")?;
@@ -109,6 +110,15 @@ pub(super) fn global_decl<'a>(p: &mut Parser<'a>) -> Parse<GlobalDecl<'a>> {
     if !is_const && !is_global {
         return p.unexpected("`global`");
     }
+    let kind = match (is_const, is_marked_thread_local(p)) {
+        (false, true) => {
+            p.advance()?;
+            GlobalKind::ThreadLocal
+        }
+        (false, false) => GlobalKind::Variable,
+        // `const threadlocal x` is refused at `x`.
+        (true, _) => GlobalKind::Constant,
+    };
     let name = p.name("the name of the global")?;
     let ty = if p.eat(&Tok::ColonColon)? { Some(p.ty()?) } else { None };
     let value = if p.peek().is_op("=") {
@@ -117,7 +127,12 @@ pub(super) fn global_decl<'a>(p: &mut Parser<'a>) -> Parse<GlobalDecl<'a>> {
     } else {
         None
     };
-    Ok(GlobalDecl { span: Span::new(start, p.last_end()), is_const, name, ty, value })
+    Ok(GlobalDecl { span: Span::new(start, p.last_end()), kind, name, ty, value })
+}
+
+/// Whether `threadlocal` is here a mark, and not the name of the variable.
+fn is_marked_thread_local(p: &mut Parser<'_>) -> bool {
+    p.peek().is_name("threadlocal") && matches!(p.peek_second().tok, Tok::Name(_) | Tok::Var(_))
 }
 
 /// `name(arg::T, rest::T...)::R`, `(self::T)(x::S)::R`, and either with `where {T, S}`, which applies to the

@@ -309,7 +309,7 @@ fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option
         }
         TypeError::NegativeLength { count } => write!(f, "no tuple has {count} elements"),
         TypeError::DuplicateField { field } => {
-            write!(f, "the name `{}` stands twice", text(field))
+            write!(f, "the name `{}` occurs twice", text(field))
         }
         TypeError::NamedTupleShape => {
             f.write_str("a named tuple needs a plain tuple type with one element for each name")
@@ -317,7 +317,7 @@ fn write_type_error(f: &mut fmt::Formatter<'_>, error: &TypeError, types: Option
         TypeError::Unbound => f.write_str("a parameter occurs that no variable of the type binds"),
         TypeError::Foreign => f.write_str("a part of the type belongs to another context"),
         TypeError::MixedLevels { inner } => {
-            write!(f, "`{}` cannot stand inside this type: low and high types do not mix", shown(inner))
+            write!(f, "`{}` cannot be inside this type: low and high types do not mix", shown(inner))
         }
     }
 }

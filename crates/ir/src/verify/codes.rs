@@ -106,6 +106,7 @@ fn low_code(rule: &LowRule) -> &'static str {
         LowRule::Order { .. } => "low-order",
         LowRule::Atomic { .. } => "low-atomic",
         LowRule::Class { .. } => "low-class",
+        LowRule::CellOfThreads { .. } => "low-thread-local",
         LowRule::ReturnClass { .. } => "low-return-class",
         LowRule::ObjectType { .. } => "low-object-type",
         LowRule::TrackedSlot { .. } => "low-tracked-slot",

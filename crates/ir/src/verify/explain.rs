@@ -5,15 +5,16 @@
 //! [`Span`]. Blocks are named by their number in the function's order, from 1, as in the text.
 
 use super::{
-    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalViolation, LevelRule, LowRule, Rule, Site,
-    SsaRule, StructureRule, TypeRule, Violation, Wanted,
+    CallRule, ConstantRule, ExceptionRule, FieldRef, GlobalRule, GlobalViolation, LevelRule, LowRule, Rule,
+    Site, SsaRule, StructureRule, TypeRule, Violation, Wanted,
 };
 use crate::context::Context;
-use crate::diag::{Diagnostic, Severity, SourceFile, Span};
+use crate::diag::{Diagnostic, Severity, SourceFile, Span, counted};
 use crate::entity::{Block, Inst};
 use crate::func::Func;
 use crate::names::Name;
 use crate::op::Op;
+use crate::runtime_fn::RuntimeFn;
 use crate::text::show_func;
 use crate::types::{Type, TypeKind};
 use cranelift_entity::SecondaryMap;
@@ -102,13 +103,20 @@ impl Violation {
 impl GlobalViolation {
     /// The violation as a sentence.
     pub fn message(&self, cx: &Context) -> String {
-        if let Some((kind, number)) = self.unknown {
-            let name = cx.names.text(self.name);
-            return format!("global `{name}` names {kind} {number}, which does not exist");
+        let (name, ty) = (cx.names.text(self.name), |ty| cx.types.display(ty));
+        match self.rule {
+            GlobalRule::Unknown { kind, number } => {
+                format!("global `{name}` names {kind} {number}, which does not exist")
+            }
+            GlobalRule::Type { wanted, given } => {
+                let (given, wanted) = (ty(given), ty(wanted));
+                format!("the first value of global `{name}` has the type `{given}` and not `{wanted}`")
+            }
+            GlobalRule::SharedByThreads => format!(
+                "the first value of the thread-local global `{name}` has an identity, so all threads would \
+                 share the object; begin with `nothing`, and make an object in each thread"
+            ),
         }
-        let ty = |ty| cx.types.display(ty);
-        let (name, given, wanted) = (cx.names.text(self.name), ty(self.given), ty(self.wanted));
-        format!("the first value of global `{name}` has the type `{given}` and not `{wanted}`")
     }
 }
 
@@ -261,10 +269,8 @@ impl<'a> Words<'a> {
             StructureRule::EntryEntered { from } => {
                 Text::new("the first block is a target").at(Site::Inst(*from), "jumps there")
             }
-            StructureRule::PhiNotAtHead { after } => {
-                Text::new("a φ stands after another statement of its block")
-                    .at(Site::Inst(*after), "the φ have to stand before this")
-            }
+            StructureRule::PhiNotAtHead { after } => Text::new("a φ is after another statement of its block")
+                .at(Site::Inst(*after), "the φ have to be before this"),
             StructureRule::HandlerEntered { enter, from } => {
                 Text::new("a handler is entered by something else than an exception")
                     .at(Site::Inst(*from), "enters it")
@@ -363,13 +369,17 @@ impl<'a> Words<'a> {
                     .at(Site::Inst(*def), "defined here")
                     .note(format!("a path without the definition: {}", self.path(path)))
             }
-            SsaRule::NotUpsilon { operand } => Text::new(format!("operand {} of a φᶜ is no ϒ", operand + 1)),
-            SsaRule::PhiCNotInHandler => Text::new("a φᶜ stands outside of a handler"),
+            SsaRule::NotUpsilon { operand } => {
+                Text::new(format!("operand {} of a φᶜ is not a ϒ", operand + 1))
+            }
+            SsaRule::PhiCNotInHandler => Text::new("a φᶜ is outside of a handler"),
             SsaRule::UpsilonUsed { upsilon } => {
                 Text::new(format!("{} uses a ϒ, which only φᶜ may", op())).at(Site::Inst(*upsilon), "the ϒ")
             }
             SsaRule::Token => Text::new(format!("{} mixes tokens with other values", op())),
-            SsaRule::NotPreserve => Text::new("the operand of `gc_preserve_end` is no `gc_preserve_begin`"),
+            SsaRule::NotPreserve => {
+                Text::new("the operand of `gc_preserve_end` is not a `gc_preserve_begin`")
+            }
         }
     }
 
@@ -380,7 +390,7 @@ impl<'a> Words<'a> {
                 format!("operand {} of {} has the type {given}, not {wanted}", operand + 1, op())
             }
             TypeRule::Result { given, wanted } => {
-                format!("{} gives {}, not {}", op(), self.wanted(wanted), self.ty(*given))
+                format!("{} returns {}, not {}", op(), self.wanted(wanted), self.ty(*given))
             }
             TypeRule::Unequal { left, operand, right } => {
                 let (left, right) = (self.ty(*left), self.ty(*right));
@@ -404,12 +414,12 @@ impl<'a> Words<'a> {
                 format!("{} has {fields} fields, but {given} values are given", self.ty(*ty))
             }
             TypeRule::ReturnCount { given, wanted } => {
-                format!("{} gives {given} values, but the function has {wanted} results", op())
+                format!("{} has {given} values, but the function has {wanted} results", op())
             }
             TypeRule::StaticParameter { number, count } => {
                 format!("there is no static parameter {number}: the `where` of the function has {count}")
             }
-            TypeRule::Order { symbol } => format!("`:{}` is no memory order", self.name(*symbol)),
+            TypeRule::Order { symbol } => format!("`:{}` is not a memory order", self.name(*symbol)),
             TypeRule::FailureOrder { success, failure } => {
                 format!(
                     "`:{}` when it fails is stricter than `:{}` when it succeeds",
@@ -437,10 +447,10 @@ impl<'a> Words<'a> {
             LowRule::ConstantWritten => "constant memory is written".to_owned(),
             LowRule::Align { log2 } => format!("an alignment of 2^{log2} bytes does not exist"),
             LowRule::OutsideSlot { offset, bytes, size } => {
-                format!("{bytes} bytes at offset {offset} do not lie in a stack slot of {size} bytes")
+                format!("{bytes} bytes at offset {offset} are not within a stack slot of {size} bytes")
             }
             LowRule::SlotSize { size } => format!("a stack slot of {size} bytes is too large"),
-            LowRule::Order { order } => format!("`{}` is no order for this access", order.name()),
+            LowRule::Order { order } => format!("`{}` is not an order for this access", order.name()),
             LowRule::Atomic { given } => format!("a {} is not changed atomically like this", self.ty(*given)),
             LowRule::Class { from, to } => format!("a {} does not become a {}", self.ty(*from), self.ty(*to)),
             LowRule::ObjectType { given } => {
@@ -454,6 +464,11 @@ impl<'a> Words<'a> {
             }
             LowRule::NoLanes { op, lanes } => format!("`{op}` does not exist for lanes {}", lanes.name()),
             LowRule::Lane { lane, lanes } => format!("{} has no lane {lane}", lanes.name()),
+            LowRule::CellOfThreads { name } => format!(
+                "`{}` is thread-local: only `{}` takes the address of its cell",
+                self.name(*name),
+                RuntimeFn::ThreadCell
+            ),
             LowRule::ReturnClass { given } => format!("a {} pointer is not returned", self.ty(*given)),
         })
     }
@@ -463,11 +478,11 @@ impl<'a> Words<'a> {
             ExceptionRule::Join { first, first_depth, second, second_depth } => {
                 let text = Text::new("the handlers in force depend on the way into the block");
                 let note = |b: Block, depth: u32| {
-                    format!("handlers in force on the way from {}: {depth}", self.block(b))
+                    format!("handlers in force on the edge from {}: {depth}", self.block(b))
                 };
                 let end = |b: Block| self.func.last_inst(b).map_or(Site::Block(b), Site::Inst);
-                text.at(end(*first), "one way in")
-                    .at(end(*second), "another way in")
+                text.at(end(*first), "one edge")
+                    .at(end(*second), "another edge")
                     .note(note(*first, *first_depth))
                     .note(note(*second, *second_depth))
             }
@@ -480,19 +495,17 @@ impl<'a> Words<'a> {
                 }
             }
             ExceptionRule::NotEnter { operand } => {
-                Text::new(format!("operand {} is no token of `enter`", operand + 1))
+                Text::new(format!("operand {} is not a token of `enter`", operand + 1))
             }
             ExceptionRule::ReturnInside { innermost } => {
                 Text::new("the function returns while a handler is in force")
                     .at(Site::Inst(*innermost), "this handler")
             }
             ExceptionRule::PopOutside { enter } => {
-                Text::new("`pop_exception` stands outside of the handler whose exception it ends")
+                Text::new("`pop_exception` is outside of the handler whose exception it ends")
                     .at(Site::Inst(*enter), "installs the handler")
             }
-            ExceptionRule::NoException => {
-                Text::new("`the_exception` stands where no exception is being handled")
-            }
+            ExceptionRule::NoException => Text::new("`the_exception` is where no exception is being handled"),
         }
     }
 
@@ -511,7 +524,7 @@ impl<'a> Words<'a> {
                 Text::new(format!("there is no C function `{}`", self.name(*name)))
             }
             CallRule::OperandCount { given, wanted } => {
-                Text::new(format!("the callee takes {wanted} arguments, not {given}"))
+                Text::new(format!("the callee takes {}, not {given}", counted(wanted, "argument")))
             }
             CallRule::SymbolSignature { symbol, params, results } => {
                 let message = format!("`{}` has another signature than this call", self.name(*symbol));

@@ -10,11 +10,15 @@
 
 use super::{CallRule, Checker, TypeRule};
 use crate::builtin::Builtin;
+use crate::constant::{Address, Const};
 use crate::entity::Inst;
 use crate::func::{CalleeData, SlotData};
 use crate::intrinsic::Intrinsic;
 use crate::lanes::Lanes;
+use crate::module::Global;
+use crate::names::Name;
 use crate::op::{Access, Op, Ordering, Region, RmwOp};
+use crate::runtime_fn::RuntimeFn;
 use crate::types::{LowType, PtrClass, Type};
 
 /// Rules about memory and pointers in low IR.
@@ -61,6 +65,9 @@ pub enum LowRule {
     NoLanes { op: Intrinsic, lanes: Lanes },
     /// `low-lane`: there is no lane with this number.
     Lane { lane: u8, lanes: Lanes },
+    /// `low-thread-local`: the address of the cell of a thread-local variable, which holds the value that
+    /// threads begin with, is used otherwise than to find the cell of the thread.
+    CellOfThreads { name: Name },
     /// `low-return-class`: a pointer of this class cannot be returned.
     ReturnClass { given: Type },
 }
@@ -73,6 +80,9 @@ const MAX_SLOT: u32 = 1 << 20;
 impl Checker<'_> {
     pub(super) fn low(&mut self, inst: Inst) {
         let func = self.func;
+        if func.op(inst) != Op::CallRuntime(RuntimeFn::ThreadCell) {
+            self.no_cell_of_threads(inst);
+        }
         match func.op(inst) {
             Op::Intrinsic(op) => self.intrinsic(inst, op),
             Op::Phi => {
@@ -220,6 +230,18 @@ impl Checker<'_> {
             }
             // Operations without operands, and those that `level` refuses.
             _ => {}
+        }
+    }
+
+    /// Reports operands that are the cell of a thread-local variable.
+    fn no_cell_of_threads(&mut self, inst: Inst) {
+        let (func, module) = (self.func, self.module);
+        for &arg in func.args(inst) {
+            if let Some(&Const::Address(Address::Global(name))) = func.as_const(arg)
+                && module.is_some_and(|module| module.global(name).is_some_and(Global::is_thread_local))
+            {
+                self.at(inst, LowRule::CellOfThreads { name });
+            }
         }
     }
 

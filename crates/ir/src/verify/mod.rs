@@ -62,7 +62,7 @@ pub use exceptions::ExceptionRule;
 pub use explain::{point_into_printout, source_span};
 pub use level::LevelRule;
 pub use low::LowRule;
-pub use module::{GlobalViolation, ModuleViolations, verify_module};
+pub use module::{GlobalRule, GlobalViolation, ModuleViolations, verify_module};
 pub use ssa::SsaRule;
 pub use structure::StructureRule;
 pub use type_rule::{FieldRef, TypeRule, Wanted};

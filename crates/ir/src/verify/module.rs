@@ -11,21 +11,35 @@ use crate::types::{Type, Types};
 pub struct ModuleViolations {
     /// Functions with their violations, in the module's order.
     pub funcs: Vec<(FuncId, Vec<Violation>)>,
-    /// Globals whose initial value does not have their type.
+    /// Globals whose initial value is refused.
     pub globals: Vec<GlobalViolation>,
 }
 
-/// `module-global`: the initial value of a global variable does not have its type, or contains something of
-/// another context.
+/// `module-global`: the initial value of a global variable is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GlobalViolation {
     /// The variable.
     pub name: Name,
-    pub wanted: Type,
-    /// The type of its initial value.
-    pub given: Type,
-    /// The kind, `type` or `name`, and number of a part that its context does not have.
-    pub unknown: Option<(&'static str, u32)>,
+    pub rule: GlobalRule,
+}
+
+/// A broken rule about the initial value of a global variable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GlobalRule {
+    /// A part belongs to another context.
+    Unknown {
+        /// `type` or `name`.
+        kind: &'static str,
+        number: u32,
+    },
+    /// It does not have the type of the variable, or a part does not have its own.
+    Type {
+        wanted: Type,
+        /// The type of the initial value.
+        given: Type,
+    },
+    /// Every thread begins with it, and it has an identity, so threads would share the object.
+    SharedByThreads,
 }
 
 /// Checks all functions and globals of a module.
@@ -38,11 +52,17 @@ pub fn verify_module(module: &Module) -> Result<(), ModuleViolations> {
     }
     let types = &module.cx.types;
     for global in module.globals() {
-        let given = global.init.ty();
-        let unknown = ids::in_global(&module.cx, global);
-        if unknown.is_some() || !types.is_subtype(given, global.ty) || !fields_fit(types, &global.init) {
-            found.globals.push(GlobalViolation { name: global.name, wanted: global.ty, given, unknown });
-        }
+        let (wanted, given) = (global.ty, global.init.ty());
+        let rule = if let Some((kind, number)) = ids::in_global(&module.cx, global) {
+            GlobalRule::Unknown { kind, number }
+        } else if !types.is_subtype(given, wanted) || !fields_fit(types, &global.init) {
+            GlobalRule::Type { wanted, given }
+        } else if global.is_thread_local() && global.init.is_shared(types) {
+            GlobalRule::SharedByThreads
+        } else {
+            continue;
+        };
+        found.globals.push(GlobalViolation { name: global.name, rule });
     }
     if found.funcs.is_empty() && found.globals.is_empty() { Ok(()) } else { Err(found) }
 }

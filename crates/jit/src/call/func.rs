@@ -33,6 +33,7 @@ use brolga_codegen::entry::RETURNED;
 use brolga_codegen::same_type::TypeIn;
 use brolga_codegen::sig::{Abi, FunctionType, InMemory, Signature, word_offsets};
 use brolga_ir::abi::{Form, FormKind, form};
+use brolga_ir::diag::counted;
 use brolga_runtime::heap::{ObjectError, Root, Scope, TypeRef};
 use brolga_runtime::objects::MethodTable;
 use brolga_runtime::{
@@ -75,7 +76,7 @@ pub enum LookupError {
         reason: String,
     },
     /// The number of parameters differs.
-    #[error("`{name}` takes {expected} arguments, not {given}")]
+    #[error("`{name}` takes {}, not {given}", counted(*.expected, "argument"))]
     Count {
         /// The function.
         name: String,
@@ -85,7 +86,7 @@ pub enum LookupError {
         given: usize,
     },
     /// A parameter's type differs.
-    #[error("argument {index} of `{name}` is `{julia}`, for which `{rust}` does not stand")]
+    #[error("argument {index} of `{name}` is `{julia}`, which `{rust}` does not represent")]
     Argument {
         /// The function.
         name: String,
@@ -97,7 +98,7 @@ pub enum LookupError {
         rust: &'static str,
     },
     /// The result's type differs.
-    #[error("the result of `{name}` is `{julia}`, for which `{rust}` does not stand")]
+    #[error("the result of `{name}` is `{julia}`, which `{rust}` does not represent")]
     Result {
         /// The function.
         name: String,
@@ -224,7 +225,7 @@ pub struct WrongArgument {
 
 /// Bits that are not a value of the type that the function takes.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-#[error("the bits given for argument {index} are no value of type `{ty}`")]
+#[error("the bits passed as argument {index} are not a value of type `{ty}`")]
 pub struct NoValue {
     /// Which of the arguments as the program has them, from 1.
     pub index: usize,

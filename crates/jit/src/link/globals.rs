@@ -10,12 +10,16 @@
 //! the first unit that names it is linked, and is empty until it is set: a read then throws `UndefVarError`. Units keep the
 //! cells that they were linked to.
 //!
+//! The cell of a thread-local variable holds the value that threads begin with, and leads compiled code to the cell of the
+//! running thread. Whether a variable is thread-local is decided by the program that describes it first.
+//!
 //! **Types.** Compiled code assumes that a value is of the type that its program declares for the variable. So the builder of a
-//! program declares the types ([`Globals::declare_type`]), and a value for [`Globals::set`] has to be of all declared types.
+//! program describes its variables ([`Globals::describe`]), and a value for [`Globals::set`] has to be of all declared types.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga_ir::module::Global;
 use brolga_ir::{Context, Type};
 use brolga_runtime::Runtime;
 use brolga_runtime::heap::{Obj, RootCell, Scope};
@@ -26,20 +30,24 @@ pub struct Globals {
     shared: Arc<Shared>,
 }
 
-/// The types that programs declare for a variable.
-type Declared = Vec<(Arc<Context>, Type)>;
+/// What programs declare of a variable.
+#[derive(Clone, Default)]
+struct Declared {
+    types: Vec<(Arc<Context>, Type)>,
+    is_thread_local: bool,
+}
 
 struct Shared {
     runtime: Arc<Runtime>,
     cells: Mutex<BTreeMap<String, Arc<RootCell>>>,
-    types: Mutex<BTreeMap<String, Declared>>,
+    declared: Mutex<BTreeMap<String, Declared>>,
 }
 
 /// Why a global variable was not set.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 pub enum GlobalError {
     /// No unit has a variable of this name.
-    #[error("no unit knows a global variable `{name}`")]
+    #[error("no unit has a global variable `{name}`")]
     Unknown {
         /// The requested name.
         name: String,
@@ -62,7 +70,7 @@ pub enum GlobalError {
 impl Globals {
     /// No variables yet.
     pub fn new(runtime: &Arc<Runtime>) -> Globals {
-        let shared = Shared { runtime: runtime.clone(), cells: Mutex::default(), types: Mutex::default() };
+        let shared = Shared { runtime: runtime.clone(), cells: Mutex::default(), declared: Mutex::default() };
         Globals { shared: Arc::new(shared) }
     }
 
@@ -71,12 +79,39 @@ impl Globals {
         self.lock().keys().cloned().collect()
     }
 
-    /// Sets or clears the value of a variable.
+    /// Sets or clears the value of a variable; of a thread-local variable, the value of the calling thread.
+    ///
+    /// # Errors
+    /// There is no such variable, it has another type, or the scope is one of another runtime.
     pub fn set<'h>(
         &self,
         scope: &Scope<'_, 'h>,
         name: &str,
         value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), GlobalError> {
+        self.change(scope, name, value, Scope::set_cell)
+    }
+
+    /// As [`Globals::set`], in all threads: those that have a value of a thread-local variable begin again with this one, as
+    /// later ones do.
+    ///
+    /// # Errors
+    /// As [`Globals::set`].
+    pub fn begin<'h>(
+        &self,
+        scope: &Scope<'_, 'h>,
+        name: &str,
+        value: Option<Obj<'_, 'h>>,
+    ) -> Result<(), GlobalError> {
+        self.change(scope, name, value, Scope::begin_cell)
+    }
+
+    fn change<'f, 'h, 'o>(
+        &self,
+        scope: &Scope<'f, 'h>,
+        name: &str,
+        value: Option<Obj<'o, 'h>>,
+        store: impl FnOnce(&Scope<'f, 'h>, &RootCell, Option<Obj<'o, 'h>>) -> bool,
     ) -> Result<(), GlobalError> {
         if !std::ptr::eq(scope.heap(), self.shared.runtime.heap()) {
             return Err(GlobalError::OtherRuntime);
@@ -84,7 +119,7 @@ impl Globals {
         let cell = self.lock().get(name).cloned();
         let Some(cell) = cell else { return Err(GlobalError::Unknown { name: name.to_owned() }) };
         if let Some(value) = value {
-            for (cx, ty) in self.types_of(name) {
+            for (cx, ty) in self.declared(name).types {
                 // No object is of a type that has no form.
                 let desc = scope.heap().type_object(&cx, ty).ok();
                 if !desc.is_some_and(|desc| scope.is_a(value, &desc)) {
@@ -93,30 +128,43 @@ impl Globals {
                 }
             }
         }
-        match scope.set_cell(&cell, value) {
+        match store(scope, &cell, value) {
             true => Ok(()),
             false => Err(GlobalError::OtherRuntime),
         }
     }
 
-    /// Declares the type of a variable in a program. If several programs declare types, all of them hold.
-    pub fn declare_type(&self, cx: &Arc<Context>, name: &str, ty: Type) {
-        let mut types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = types.entry(name.to_owned()).or_default();
-        if !known.iter().any(|(of, known)| of.is_same(cx) && *known == ty) {
-            // A view that holds only the type.
-            let of = cx.view();
-            of.types.kind(ty);
-            known.push((of, ty));
+    /// Describes a variable of a program, before a unit that names it is linked. If several programs describe it, the types of
+    /// all of them hold, and the first decides whether it is thread-local.
+    pub fn describe(&self, cx: &Arc<Context>, global: &Global) {
+        let description =
+            Declared { types: vec![(cx.clone(), global.ty)], is_thread_local: global.is_thread_local() };
+        self.note(cx.names.text(global.name), description);
+    }
+
+    fn note(&self, name: &str, new: Declared) {
+        let mut declared = self.shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_thread_local = new.is_thread_local;
+        let known = declared
+            .entry(name.to_owned())
+            .or_insert_with(|| Declared { types: Vec::new(), is_thread_local });
+        for (cx, ty) in new.types {
+            if !known.types.iter().any(|(of, known)| of.is_same(&cx) && *known == ty) {
+                // A view that holds only the type.
+                let of = cx.view();
+                of.types.kind(ty);
+                known.types.push((of, ty));
+            }
         }
     }
 
-    fn types_of(&self, name: &str) -> Declared {
-        let types = self.shared.types.lock().unwrap_or_else(PoisonError::into_inner);
-        types.get(name).cloned().unwrap_or_default()
+    fn declared(&self, name: &str) -> Declared {
+        let declared = self.shared.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        declared.get(name).cloned().unwrap_or_default()
     }
 
-    /// The value of a variable; `None` if it has none, no unit has the variable, or the scope is one of another runtime.
+    /// The value of a variable, in the calling thread if the variable is thread-local; `None` if it has none, no unit has the
+    /// variable, or the scope is one of another runtime.
     pub fn get<'a, 'h>(&self, scope: &'a Scope<'_, 'h>, name: &str) -> Option<Obj<'a, 'h>> {
         let cell = self.lock().get(name).cloned();
         cell.and_then(|cell| scope.get_cell(&cell))
@@ -126,7 +174,7 @@ impl Globals {
     pub fn adopt(&self, name: &str, other: &Globals) {
         let Some(cell) = other.lock().get(name).cloned() else { return };
         self.lock().entry(name.to_owned()).or_insert(cell);
-        other.types_of(name).iter().for_each(|(cx, ty)| self.declare_type(cx, name, *ty));
+        self.note(name, other.declared(name));
     }
 
     /// One of the variables, which the result shares.
@@ -147,9 +195,13 @@ impl Globals {
 
     /// The address of a variable's cell, which is kept as long as these globals.
     pub(crate) fn address(&self, name: &str) -> usize {
+        let heap = self.shared.runtime.heap();
+        let new = || match self.declared(name).is_thread_local {
+            true => heap.thread_cell(),
+            false => heap.cell(),
+        };
         let mut cells = self.lock();
-        let cell = cells.entry(name.to_owned());
-        cell.or_insert_with(|| Arc::new(self.shared.runtime.heap().cell())).address()
+        cells.entry(name.to_owned()).or_insert_with(|| Arc::new(new())).address()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<RootCell>>> {

@@ -115,7 +115,7 @@ pub(crate) fn place(
     let distance = draft.addresses(Part::ReadOnly).start - start;
     if distance != code.imports_at {
         let reason = format!(
-            "the image was made for pages that put the imports {} bytes behind the code, and here they are {distance} behind it",
+            "the image was made for pages that put the imports {} bytes after the code, and here they are {distance} after it",
             code.imports_at
         );
         return Err(LinkError::Backend { reason });

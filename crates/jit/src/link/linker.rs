@@ -465,7 +465,7 @@ fn check_function(function: &CompiledFunction) -> Result<(), LinkError> {
         return fault("has no code");
     }
     if !function.align.is_power_of_two() || function.align > MAX_ALIGN {
-        return fault("has an alignment that pages cannot give");
+        return fault("has an alignment larger than a page");
     }
     let mut patched: Vec<u32> = function.relocs.iter().map(|reloc| reloc.offset).collect();
     patched.sort_unstable();
@@ -478,7 +478,7 @@ fn check_function(function: &CompiledFunction) -> Result<(), LinkError> {
 fn check_data(object: &DataObject) -> Result<(), LinkError> {
     let fault = |fault| Err(malformed(&object.name, fault));
     if !object.align.is_power_of_two() || object.align > MAX_ALIGN {
-        return fault("has an alignment that pages cannot give");
+        return fault("has an alignment larger than a page");
     }
     let address = RelocKind::Abs8.size();
     if object.relocs.iter().any(|reloc| reloc.offset as usize + address > object.bytes.len()) {

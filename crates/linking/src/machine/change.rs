@@ -1,23 +1,23 @@
 //! Definitions, and other changes in the same step.
 //!
-//! Replacing functions that are called through cells has several parts: new bodies, remaining cells that move
-//! to another tracker, definitions made on behalf of others that move to their owners' trackers, and hidden
-//! symbols that are no longer used. As separate steps they would be visible half done, and a later one could
-//! be refused after the first took effect.
+//! Replacing functions that are called through cells has several aspects: other bodies, which are parts of
+//! symbols that stay or that belong to other definitions; and declarations that are no longer used. As separate
+//! steps they would be visible half done, and a later one could be refused after the first took effect.
 //!
-//! | part | when | if it is missing |
-//! |---|---|---|
-//! | symbols placed beside removed ones lose their names ([`RemoveOrphans`]) | in an earlier step, even if the rest is refused: no lookup finds them | skipped, also if being materialized |
-//! | definitions | all or none | |
-//! | unused symbols lose their names | with them | skipped, also if being materialized |
-//! | symbols that stay get the tracker of the definitions, and their flags | with them | skipped |
-//! | symbols get the tracker of the ones they are placed beside | with them | skipped |
-//! | symbols that stay, or have others beside them, no longer use versions that have lost their names | with them | |
+//! | symbols | in the same step |
+//! |---|---|
+//! | definitions | all are defined, or nothing changes |
+//! | unused ones | lose their names, unless they are being materialized |
+//! | ones that stay | get the tracker of the definitions, and flags; only the new parts remain |
+//! | others' | keep their trackers, redefined or not; only the new parts remain |
+//! | new parts | get the tracker of their whole |
+//!
+//! Symbols whose parts are replaced no longer use versions that have lost their names. Missing symbols are skipped.
 
 use super::{Define, Event, Machine, NewUnit, Parts, State, TrackerId, Version};
 use crate::error::Error;
 use crate::flags::SymbolFlags;
-use crate::ids::{DylibId, Label, Symbol};
+use crate::ids::{Label, Symbol};
 
 /// See the file's header.
 pub struct Change<P: Parts> {
@@ -25,70 +25,56 @@ pub struct Change<P: Parts> {
     pub define: Define<P>,
     /// Symbols that are no longer used.
     pub unused: Vec<Symbol>,
-    /// Symbols that stay, each with its flags from now on.
+    /// Symbols that stay and get other parts, each with its flags from now on.
     pub stay: Vec<(Symbol, SymbolFlags)>,
-    /// Symbols, each with the one whose tracker it gets; itself, if it is redefined and keeps its tracker.
-    pub beside: Vec<(Symbol, Symbol)>,
+    /// Symbols of other definitions, which are redefined or get other parts.
+    pub others: Vec<Symbol>,
+}
+
+impl<P: Parts> Change<P> {
+    /// The existing symbols that get other parts.
+    fn renewed(&self) -> Vec<Symbol> {
+        self.stay.iter().map(|(symbol, _)| *symbol).chain(self.others.iter().copied()).collect()
+    }
 }
 
 impl<P: Parts> Event<P> for Change<P> {
     type Reply = Result<(), (Error, Vec<NewUnit<P>>)>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let dylib = self.define.dylib;
+        let (dylib, renewed) = (self.define.dylib, self.renewed());
         let at = |symbol| Label { dylib, symbol };
-        let tracker = match machine.may_define(&self.define) {
+        let tracker = match machine.tracker_for(dylib, self.define.tracker, self.define.begun) {
             Ok(tracker) => tracker,
             Err(error) => return Err((error, self.define.units)),
         };
-        // Redefined symbols keep their trackers.
-        let kept = self.beside.iter().filter(|(symbol, beside)| symbol == beside);
-        let kept: Vec<_> =
-            kept.filter_map(|(symbol, _)| Some((*symbol, machine.tracker_of(at(*symbol))?))).collect();
-        self.define.apply(machine)?;
+        let kept = self.others.iter().filter_map(|&symbol| Some((symbol, machine.tracker_of(at(symbol))?)));
+        let kept: Vec<(Symbol, TrackerId<P>)> = kept.collect();
+        let new = self.define.units.iter().flat_map(|unit| &unit.symbols);
+        let parts: Vec<Symbol> = new.map(|(symbol, _)| *symbol).filter(|symbol| symbol.is_part()).collect();
+        machine.define_all(self.define, &renewed)?;
         self.unused.into_iter().for_each(|symbol| machine.leave_name(at(symbol)));
-        for (symbol, flags) in self.stay {
+        for &(symbol, flags) in &self.stay {
             machine.set_flags(at(symbol), flags);
             machine.retrack(at(symbol), tracker);
-            machine.use_no_nameless(at(symbol));
         }
         for (symbol, tracker) in kept {
             machine.retrack(at(symbol), tracker);
         }
-        for (symbol, beside) in self.beside {
-            machine.use_no_nameless(at(beside));
-            if let Some(tracker) = machine.tracker_of(at(beside)) {
-                machine.retrack(at(symbol), tracker);
+        renewed.into_iter().for_each(|symbol| machine.use_no_nameless(at(symbol)));
+        for part in parts {
+            if let Some(tracker) = machine.tracker_of(at(part.whole())) {
+                machine.retrack(at(part), tracker);
             }
         }
         Ok(())
     }
 }
 
-/// Removes symbols placed beside others that no longer exist.
-pub struct RemoveOrphans {
-    pub dylib: DylibId,
-    /// Each symbol with the one that it is placed beside.
-    pub symbols: Vec<(Symbol, Symbol)>,
-}
-
-impl<P: Parts> Event<P> for RemoveOrphans {
-    type Reply = ();
-
-    fn apply(self, machine: &mut Machine<P>) {
-        let at = |symbol| Label { dylib: self.dylib, symbol };
-        for (symbol, beside) in self.symbols {
-            if machine.find(at(beside)).is_none() {
-                machine.leave_name(at(symbol));
-            }
-        }
-    }
-}
-
 impl<P: Parts> Machine<P> {
     /// Checks whether a change is possible: it succeeds if it is the next step.
     pub(crate) fn may_change(&mut self, change: &Change<P>) -> Result<(), Error> {
-        self.may_define(&change.define).map(drop)
+        self.may_define(&change.define, &change.renewed()).map(drop)
     }
 
     /// Whether a definition exists.
@@ -97,7 +83,7 @@ impl<P: Parts> Machine<P> {
     }
 
     /// Removes a symbol, if it exists and is not being materialized.
-    fn leave_name(&mut self, label: Label) {
+    pub(super) fn leave_name(&mut self, label: Label) {
         let Some(version) = self.find(label) else { return };
         match self.entries.get(version).map(|entry| &entry.state) {
             Some(State::NeverSearched) => self.give_way(version),
@@ -106,7 +92,7 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// Removes the versions that were replaced beside a staying symbol from its unit's uses.
+    /// Removes former parts of a symbol from its unit's uses.
     fn use_no_nameless(&mut self, label: Label) {
         let unit = self.find(label).and_then(|version| self.entries.get(version)).map(|entry| entry.unit);
         let Some(unit) = unit.and_then(|unit| self.units.get_mut(unit)) else { return };

@@ -31,6 +31,9 @@ impl<P: Parts> Machine<P> {
                 if entry.label.symbol != *symbol || entry.label.dylib != id || !entry.named {
                     return Err(format!("{symbol:?} leads to another entry"));
                 }
+                if !dylib.symbols.contains_key(&symbol.whole()) {
+                    return Err(format!("{symbol:?} is a part of nothing"));
+                }
                 named += 1;
             }
         }
@@ -114,10 +117,9 @@ impl<P: Parts> Machine<P> {
             }
         }
         for ((generator, symbol), request) in &self.asking {
-            let request =
-                self.requests.get(*request).ok_or(format!("{symbol:?} is asked for by no request"))?;
+            let request = self.requests.get(*request).ok_or(format!("{symbol:?} has no request"))?;
             if request.generator != *generator || !request.symbols.contains(symbol) {
-                return Err(format!("{symbol:?} is asked for by another question"));
+                return Err(format!("{symbol:?} belongs to another request"));
             }
         }
         Ok(())

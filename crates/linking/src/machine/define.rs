@@ -9,18 +9,19 @@
 //! | ready | duplicate | the new one gives way | the old one loses its name |
 //! | failed | duplicate | the new one gives way | the old one is dropped |
 //!
-//! A strong definition replaces a generated one.
+//! A strong definition replaces a generated one. Parts follow their whole: the ones of a definition that gives way, loses its
+//! name or is dropped go with it, and are busy if they are being materialized.
 //!
 //! All units of one event are defined, or none is. A unit that loses symbols is notified just before it is
 //! run or dropped, by the same owner, so the notification cannot race with the run. A ready definition that
 //! loses its name lives on while ready code uses it.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::dylibs::Initializer;
 use super::{Entry, Event, Happened, Machine, Parts, Phase, Source, State, TrackerId, Unit, UnitId, Version};
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, Name};
 use crate::flags::{Link, SymbolFlags};
 use crate::ids::{DylibId, Label, Symbol};
 
@@ -105,23 +106,49 @@ impl<P: Parts> Event<P> for Define<P> {
     type Reply = Result<(), (Error, Vec<NewUnit<P>>)>;
 
     fn apply(self, machine: &mut Machine<P>) -> Self::Reply {
-        let tracker = match machine.may_define(&self) {
-            Ok(tracker) => tracker,
-            Err(error) => return Err((error, self.units)),
+        machine.define_all(self, &[])
+    }
+}
+
+impl<P: Parts> Machine<P> {
+    /// See [`Define`]. `renewed` are existing symbols whose parts the definitions replace.
+    pub(super) fn define_all(
+        &mut self,
+        mut define: Define<P>,
+        renewed: &[Symbol],
+    ) -> Result<(), (Error, Vec<NewUnit<P>>)> {
+        let (tracker, wholes) = match self.may_define(&define, renewed) {
+            Ok(allowed) => allowed,
+            Err(error) => return Err((error, define.units)),
         };
-        let held = match machine.hold(self.units.iter().flat_map(NewUnit::names)) {
+        let held = match self.hold(define.units.iter().flat_map(NewUnit::names)) {
             Ok(held) => held,
-            Err(error) => return Err((error, self.units)),
+            Err(error) => return Err((error, define.units)),
         };
-        for unit in self.units {
-            let unit = machine.define(self.dylib, tracker, unit, self.how == How::Replace);
-            if let Some(unit) = machine.units.get_mut(unit) {
-                unit.is_generated = self.how == How::Generate;
+        for part in wholes.former_parts {
+            self.leave_name(Label { dylib: define.dylib, symbol: part });
+        }
+        // Wholes before their parts, for observers.
+        let is_part = |unit: &NewUnit<P>| unit.symbols.first().is_some_and(|(symbol, _)| symbol.is_part());
+        define.units.sort_by_key(is_part);
+        for unit in define.units {
+            let unit = self.define(define.dylib, tracker, unit, define.how == How::Replace, &wholes.lost);
+            if let Some(unit) = self.units.get_mut(unit) {
+                unit.is_generated = define.how == How::Generate;
             }
         }
-        machine.release(held);
+        self.release(held);
         Ok(())
     }
+}
+
+/// What definitions do to wholes and parts.
+#[derive(Default)]
+pub(super) struct Wholes {
+    /// New wholes that give way to existing definitions, as do their parts.
+    lost: FxHashSet<Symbol>,
+    /// Parts of existing wholes that are replaced, or get other parts, without these.
+    former_parts: Vec<Symbol>,
 }
 
 /// Returns the symbol of a ready unit to a source, as if it had not been looked up. The ready definition is
@@ -153,7 +180,7 @@ where
         match tracker {
             Some(tracker) if machine.accepting(dylib, true).is_ok() => {
                 let Ok(held) = machine.hold(self.unit.names()) else { return Err(self.unit) };
-                machine.define(dylib, tracker, self.unit, true);
+                machine.define(dylib, tracker, self.unit, true, &FxHashSet::default());
                 machine.release(held);
                 Ok(())
             }
@@ -222,16 +249,24 @@ impl<P: Parts> Machine<P> {
         }
     }
 
-    /// The tracker of the definitions, if they are allowed.
-    pub(super) fn may_define(&mut self, define: &Define<P>) -> Result<TrackerId<P>, Error> {
+    /// The tracker of the definitions, and what they do to existing ones, if they are allowed. `renewed` are existing symbols whose
+    /// parts they replace.
+    pub(super) fn may_define(
+        &mut self,
+        define: &Define<P>,
+        renewed: &[Symbol],
+    ) -> Result<(TrackerId<P>, Wholes), Error> {
         let tracker = self.tracker_for(define.dylib, define.tracker, define.begun)?;
         self.check_links(define.units.iter().filter_map(|unit| unit.source.home()))?;
+        let at = |symbol| Label { dylib: define.dylib, symbol };
         let symbols = define.units.iter().flat_map(|unit| &unit.symbols);
+        let (parts, symbols): (Vec<_>, Vec<_>) = symbols.partition(|(symbol, _)| symbol.is_part());
         let (mut twice, mut busy) = (Vec::new(), Vec::new());
+        let (mut wholes, mut renewed) = (Wholes::default(), renewed.to_vec());
         // Whether an earlier definition in the same event is strong.
         let mut earlier: FxHashMap<Symbol, bool> = FxHashMap::default();
         for &(symbol, flags) in symbols {
-            let label = Label { dylib: define.dylib, symbol };
+            let label = at(symbol);
             let strong = !flags.has(SymbolFlags::WEAK);
             let there = self.find(label).and_then(|version| self.entries.get(version));
             let is_generated =
@@ -245,10 +280,11 @@ impl<P: Parts> Machine<P> {
                 Some((State::Materializing(_) | State::Resolved(..) | State::Emitted(..), _)) if yields => {
                     busy.push(label);
                 }
-                Some(_) if yields => {}
-                None | Some((State::NeverSearched, true)) => {}
+                Some(_) if yields => renewed.push(symbol),
+                None => {}
+                Some((State::NeverSearched, true)) if strong => renewed.push(symbol),
                 Some(_) if strong => twice.push(label),
-                Some(_) => {}
+                Some(_) => drop(wholes.lost.insert(symbol)),
             }
             let before = earlier.entry(symbol).or_insert(false);
             if strong && *before {
@@ -256,22 +292,47 @@ impl<P: Parts> Machine<P> {
             }
             *before |= strong;
         }
-        if !busy.is_empty() {
-            return Err(Error::Busy { symbols: self.names_of(busy) });
+        let mut new_parts: FxHashSet<Symbol> = FxHashSet::default();
+        let mut without_whole = Vec::new();
+        for &(part, _) in parts {
+            let whole = part.whole();
+            if wholes.lost.contains(&whole) {
+                continue;
+            }
+            let is_added = !earlier.contains_key(&whole) && !renewed.contains(&whole);
+            if !new_parts.insert(part) || is_added && self.find(at(part)).is_some() {
+                twice.push(at(part));
+            } else if is_added && self.find(at(whole)).is_none() {
+                without_whole.push(at(whole));
+            }
         }
-        if !twice.is_empty() {
-            return Err(Error::Duplicate { symbols: self.names_of(twice) });
+        for part in renewed.iter().flat_map(|symbol| symbol.parts()) {
+            if self.is_pending(at(part)) {
+                busy.push(at(part));
+            } else if !new_parts.contains(&part) {
+                wholes.former_parts.push(part);
+            }
         }
-        Ok(tracker)
+        for (labels, error) in [
+            (busy, (|symbols| Error::Busy { symbols }) as fn(Vec<Name>) -> Error),
+            (twice, |symbols| Error::Duplicate { symbols }),
+            (without_whole, |symbols| Error::NotFound { symbols }),
+        ] {
+            if !labels.is_empty() {
+                return Err(error(self.names_without_repetition(labels)));
+            }
+        }
+        Ok((tracker, wholes))
     }
 
-    /// The caller holds the names of `new`.
+    /// The caller holds the names of `new`. Parts of `lost_wholes` give way.
     pub(super) fn define(
         &mut self,
         dylib: DylibId,
         tracker: TrackerId<P>,
         new: NewUnit<P>,
         replace: bool,
+        lost_wholes: &FxHashSet<Symbol>,
     ) -> UnitId<P> {
         new.source.aliasee().map(|symbol| self.names.retain(symbol));
         let unit = self.new_unit(dylib, tracker, Phase::Lazy { source: new.source, lost: Vec::new() });
@@ -287,17 +348,21 @@ impl<P: Parts> Machine<P> {
                     |known: &Initializer<P>| known.version == before && known.priority == opening.priority;
                 known.iter().position(is_it)
             });
+            let is_lost = match symbol.is_part() {
+                true => lost_wholes.contains(&symbol.whole()),
+                false => weak && !replace && before.is_some(),
+            };
             match before {
                 Some(there) if self.entries.get(there).is_some_and(|entry| entry.unit == unit) => continue,
+                _ if is_lost => {
+                    if let Some(Unit { phase: Phase::Lazy { lost, .. }, .. }) = self.units.get_mut(unit) {
+                        lost.push(symbol);
+                    }
+                    continue;
+                }
                 Some(there) => {
                     let lazy =
                         self.entries.get(there).is_some_and(|e| matches!(e.state, State::NeverSearched));
-                    if weak && !replace {
-                        if let Some(Unit { phase: Phase::Lazy { lost, .. }, .. }) = self.units.get_mut(unit) {
-                            lost.push(symbol);
-                        }
-                        continue;
-                    }
                     if lazy {
                         self.give_way(there);
                     } else {
@@ -365,7 +430,7 @@ impl<P: Parts> Machine<P> {
         self.observe(version, |_| Happened::Removed);
         let Some(entry) = self.entries.remove(version) else { return };
         self.release([entry.label.symbol]);
-        self.effects.unnamed.push(entry.label);
+        self.report_unnamed(entry.label);
         if let Ok(dylib) = self.dylibs.get_mut(entry.label.dylib) {
             dylib.symbols.remove(&entry.label.symbol);
             dylib.initializers.retain(|known| known.version != version);

@@ -24,6 +24,9 @@
 //! A symbol's *version* is its entry's key: a name that was removed and defined again is another version, and a
 //! dependence on the old one is refused. An entry outlives its name while ready units use it.
 //!
+//! A *part* ([`Symbol::part`]) has a name as long as its whole has one. When the whole is removed or replaced, the
+//! part is too, in the same step; a part that is being materialized makes both busy.
+//!
 //! After the session is stopped, an event that adds work is accepted only if it is *begun*: if it belongs to
 //! work that began before the stop, or to the end itself. The creator of the event sets this.
 //!
@@ -73,7 +76,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 pub use callers::{Abandon, IsWantedBeside};
-pub use change::{Change, RemoveOrphans};
+pub use change::Change;
 pub use contents::{Contents, Progress, SymbolFacts};
 pub use define::{Alias, AtOpening, Define, FailForNow, How, NewUnit, Renew};
 pub use duty::{
@@ -84,7 +87,7 @@ pub use dylibs::{
     Opened, Plan, Release, RemoveGenerator, RemoveLink, SetLinks,
 };
 pub use emit::{Complete, Emit, Group, Incomplete};
-pub use leads::{IsDefined, Leads};
+pub use leads::{IsDefined, IsPending, Leads};
 pub use observe::{Happened, Observe, Observed};
 pub use remove::{Close, Dependants, Remaining, RemoveSymbols, RemoveTracker, Stop, Transfer};
 pub use search::{Cancel, Generated, Lookup, WaitsFor};
@@ -583,19 +586,16 @@ impl<P: Parts> Machine<P> {
         labels.into_iter().map(|label| self.name(label)).collect()
     }
 
-    /// The names of versions for messages: inner symbols use the names of the outer ones.
+    /// As [`Machine::names_of`], each name once: of a symbol and its parts.
+    fn names_without_repetition(&self, labels: impl IntoIterator<Item = Label>) -> Vec<Name> {
+        let mut seen = FxHashSet::default();
+        let is_first = |label: &Label| seen.insert((label.dylib, label.symbol.whole()));
+        self.names_of(labels.into_iter().filter(is_first).collect::<Vec<_>>())
+    }
+
     fn names_of_versions(&self, versions: &[Version<P>]) -> Vec<Name> {
-        let name = |version: &Version<P>| {
-            let entry = self.entries.get(*version)?;
-            let mut name = self.name(entry.label);
-            if entry.flags.has(SymbolFlags::INNER)
-                && let Some((outer, _)) = name.symbol.rsplit_once('#')
-            {
-                name.symbol = outer.into();
-            }
-            Some(name)
-        };
-        versions.iter().filter_map(name).collect()
+        let entries = versions.iter().filter_map(|version| self.entries.get(*version));
+        self.names_of(entries.map(|entry| entry.label))
     }
 
     /// The dylib, if it is not closed.
@@ -613,6 +613,10 @@ impl<P: Parts> Machine<P> {
 
     fn find(&self, label: Label) -> Option<Version<P>> {
         self.dylibs.get(label.dylib).ok()?.symbols.get(&label.symbol).copied()
+    }
+
+    fn entry_at(&self, label: Label) -> Option<&Entry<P>> {
+        self.entries.get(self.find(label)?)
     }
 }
 

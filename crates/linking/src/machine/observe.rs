@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use super::{Event, Machine, Parts, Version};
 use crate::error::{Failure, Name};
-use crate::flags::SymbolFlags;
 
 /// An event in the life of a symbol.
 #[derive(Clone, Debug)]
@@ -23,7 +22,7 @@ pub struct Observed {
     pub number: u64,
     /// The symbol.
     pub name: Name,
-    /// Whether it concerns only a part of the symbol, such as the body of a function.
+    /// Whether it concerns only a [part](crate::Part) of the symbol, such as the body of a function.
     pub is_part: bool,
     pub happened: Happened,
 }
@@ -68,7 +67,7 @@ impl<P: Parts> Machine<P> {
         if !self.is_observed {
             return;
         }
-        let is_part = self.entries.get(version).is_some_and(|entry| entry.flags.has(SymbolFlags::INNER));
+        let is_part = self.entries.get(version).is_some_and(|entry| entry.label.symbol.is_part());
         let (happened, name) = (happened(self), self.names_of_versions(&[version]).pop());
         self.observed += 1;
         let number = self.observed;

@@ -97,7 +97,7 @@ impl<P: Parts> Event<P> for Transfer<P> {
     }
 }
 
-/// Removes names from a dylib; all of them or none. Symbols that were never searched give way; ready code is
+/// Removes names from a dylib, with their parts; all of them or none. Symbols that were never searched give way; ready code is
 /// retired when its last name is gone and nothing uses it.
 pub struct RemoveSymbols {
     pub dylib: DylibId,
@@ -112,20 +112,20 @@ impl<P: Parts> Event<P> for RemoveSymbols {
         machine.open(self.dylib)?;
         let (mut missing, mut busy, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
         for symbol in self.symbols {
-            let label = Label { dylib: self.dylib, symbol };
-            match machine.find(label).and_then(|version| Some((version, machine.entries.get(version)?))) {
-                None => missing.push(label),
-                Some((_, entry)) if entry.state.port().is_some() => busy.push(label),
-                Some((version, _)) => {
-                    versions.insert(version);
-                }
+            let at = |symbol| Label { dylib: self.dylib, symbol };
+            if machine.find(at(symbol)).is_none() {
+                missing.push(at(symbol));
+            }
+            for label in [symbol].into_iter().chain(symbol.parts()).map(at) {
+                busy.extend(machine.is_pending(label).then_some(label));
+                versions.extend(machine.find(label));
             }
         }
         if !missing.is_empty() {
             return Err(Error::NotFound { symbols: machine.names_of(missing) });
         }
         if !busy.is_empty() {
-            return Err(Error::Busy { symbols: machine.names_of(busy) });
+            return Err(Error::Busy { symbols: machine.names_without_repetition(busy) });
         }
         for version in versions {
             match machine.entries.get(version).map(|entry| &entry.state) {
@@ -328,7 +328,9 @@ impl<P: Parts> Machine<P> {
             }
             Dependants::Deny | Dependants::Keep => {}
         }
-        self.fail_what_is_pending(&units, cause);
+        let parts = self.parts_elsewhere(&units);
+        self.fail_what_is_pending(&units, &parts, cause);
+        parts.into_iter().for_each(|part| self.leave_name(part));
         for &unit in &units {
             let versions = self.units.get(unit).map(|unit| unit.entries.clone()).unwrap_or_default();
             for version in versions {
@@ -353,8 +355,18 @@ impl<P: Parts> Machine<P> {
         self.todo.extend(units);
     }
 
-    fn fail_what_is_pending(&mut self, units: &BTreeSet<UnitId<P>>, cause: &Cause) {
-        let mut nodes = Vec::new();
+    /// The parts of symbols of `units` that are not in `units`.
+    fn parts_elsewhere(&self, units: &BTreeSet<UnitId<P>>) -> Vec<Label> {
+        let entries = units.iter().filter_map(|unit| self.units.get(*unit)).flat_map(|unit| &unit.entries);
+        let named = entries.filter_map(|version| self.entries.get(*version)).filter(|entry| entry.named);
+        let wholes = named.map(|entry| entry.label).filter(|label| !label.symbol.is_part());
+        let parts = wholes.flat_map(|label| label.symbol.parts().map(|symbol| Label { symbol, ..label }));
+        parts.filter(|part| self.entry_at(*part).is_some_and(|entry| !units.contains(&entry.unit))).collect()
+    }
+
+    fn fail_what_is_pending(&mut self, units: &BTreeSet<UnitId<P>>, parts: &[Label], cause: &Cause) {
+        let ports = parts.iter().filter_map(|part| self.entry_at(*part)?.state.port());
+        let mut nodes: Vec<_> = ports.filter_map(|port| self.graph.node_of(port)).collect();
         for unit in units.iter().filter_map(|unit| self.units.get(*unit)) {
             if let Phase::Materializing(node) = unit.phase {
                 nodes.push(node);
@@ -385,6 +397,13 @@ impl<P: Parts> Machine<P> {
         }
     }
 
+    /// The host hears of wholes only.
+    pub(super) fn report_unnamed(&mut self, label: Label) {
+        if !label.symbol.is_part() {
+            self.effects.unnamed.push(label);
+        }
+    }
+
     fn unname(&mut self, version: Version<P>) {
         let Some(entry) = self.entries.get_mut(version) else { return };
         if !std::mem::replace(&mut entry.named, false) {
@@ -394,7 +413,7 @@ impl<P: Parts> Machine<P> {
         let (label, unit) = (entry.label, entry.unit);
         let Label { dylib, symbol } = label;
         let is_failed = matches!(entry.state, State::Failed(_));
-        self.effects.unnamed.push(label);
+        self.report_unnamed(label);
         self.observe(version, |_| Happened::Removed);
         if is_failed {
             let stranded = self.stranded.remove(&unit);

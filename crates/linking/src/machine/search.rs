@@ -231,8 +231,9 @@ impl<P: Parts> Machine<P> {
                 if !is_here(&query.wants[index]) {
                     return true;
                 }
-                let Some(&version) = dylib.symbols.get(&query.wants[index].symbol) else {
-                    absent.push(query.wants[index].symbol);
+                let symbol = query.wants[index].symbol;
+                let Some(&version) = dylib.symbols.get(&symbol) else {
+                    absent.extend((!symbol.is_part()).then_some(symbol));
                     return true;
                 };
                 let exported =

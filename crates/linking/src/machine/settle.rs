@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::define::{AtOpening, NewUnit};
@@ -90,7 +90,7 @@ impl<P: Parts> Machine<P> {
         let Some(entry) = self.entries.get(version) else { return };
         if let State::Ready(Some(address)) = entry.state
             && entry.named
-            && !entry.flags.has(SymbolFlags::INNER)
+            && !entry.label.symbol.is_part()
             && !entry.flags.has(SymbolFlags::SIDE_EFFECTS_ONLY)
             && let Ok(dylib) = self.dylibs.get(entry.label.dylib)
         {
@@ -239,8 +239,10 @@ impl<P: Parts> Machine<P> {
         let Cause::Needs(failure) = cause else { return None };
         let found = failure.symbols().iter().find_map(|name| {
             let (dylib, symbol) = (*self.by_name.get(&name.dylib)?, self.names.find(&name.symbol)?);
-            let entry = self.entries.get(self.find(Label { dylib, symbol })?)?;
-            matches!(&entry.state, State::Failed(known) if Arc::ptr_eq(known, failure)).then_some(entry.unit)
+            let symbols = [symbol].into_iter().chain(symbol.parts());
+            let mut entries = symbols.filter_map(|symbol| self.entry_at(Label { dylib, symbol }));
+            let is_it = |entry: &&Entry<P>| matches!(&entry.state, State::Failed(known) if Arc::ptr_eq(known, failure));
+            entries.find(is_it).map(|entry| entry.unit)
         });
         found.filter(|unit| self.units.contains(*unit))
     }
@@ -291,7 +293,7 @@ impl<P: Parts> Machine<P> {
             Some((dylib, tracker, symbols)) if passes && self.accepting(dylib, true).is_ok() => {
                 let held = again.aliasee();
                 let new = NewUnit { symbols, initializer, source: again };
-                self.define(dylib, tracker, new, true);
+                self.define(dylib, tracker, new, true, &FxHashSet::default());
                 self.release(held);
             }
             _ => {

@@ -12,6 +12,7 @@ mod one_thread;
 mod oracle;
 mod orc_core;
 mod orc_trackers;
+mod parts;
 mod rests;
 mod sessions;
 mod support;

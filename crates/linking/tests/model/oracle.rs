@@ -2,7 +2,7 @@
 //!
 //! The model keeps every version of every symbol that ever existed. It decides readiness by a walk over
 //! everything that a version needs, failure by that walk for every version, and what is kept by a walk from
-//! every name. After each event, the lookups answered, their answers, the symbols published and the code
+//! every name. Some definitions have parts, each in a unit of its own. After each event, the lookups answered, their answers, the symbols published and the code
 //! returned must be the same, and the machine's own invariants must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +74,32 @@ struct Model {
 impl Model {
     fn named(&self, label: Label) -> Option<usize> {
         self.vers.iter().position(|ver| ver.named && ver.label == label)
+    }
+
+    /// The parts of a symbol that have names.
+    fn parts(&self, whole: Label) -> Vec<usize> {
+        let parts = whole.symbol.parts().map(|symbol| Label { symbol, ..whole });
+        parts.into_iter().filter_map(|part| self.named(part)).collect()
+    }
+
+    fn is_busy(&self, ver: usize) -> bool {
+        matches!(self.vers[ver].at, At::Materializing | At::Resolved | At::Emitted)
+    }
+
+    /// A version loses its name; one that was never looked up is gone.
+    fn unname(&mut self, ver: usize) {
+        self.vers[ver].named = false;
+        if self.vers[ver].at == At::Lazy {
+            self.vers[ver].at = At::Gone;
+            self.drop_if_empty(self.vers[ver].unit);
+        }
+    }
+
+    fn drop_if_empty(&mut self, unit: usize) {
+        if self.members(unit).is_empty() && !self.units[unit].gone {
+            self.units[unit].gone = true;
+            self.dropped.insert(self.units[unit].source);
+        }
     }
 
     fn reach(&self, from: usize) -> BTreeSet<usize> {
@@ -239,12 +265,16 @@ impl Model {
             },
             _ => {}
         }
-        let pending: Vec<usize> = units
-            .iter()
-            .flat_map(|unit| self.members(*unit))
-            .filter(|v| matches!(self.vers[*v].at, At::Materializing | At::Resolved | At::Emitted))
-            .collect();
+        let members: Vec<usize> = units.iter().flat_map(|unit| self.members(*unit)).collect();
+        let wholes =
+            members.iter().filter(|v| self.vers[**v].named && !self.vers[**v].label.symbol.is_part());
+        let parts: Vec<usize> = wholes.flat_map(|v| self.parts(self.vers[*v].label)).collect();
+        let pending: Vec<usize> =
+            members.into_iter().chain(parts.iter().copied()).filter(|v| self.is_busy(*v)).collect();
         self.fail(&pending, At::Failed);
+        for part in parts.into_iter().filter(|v| !units.contains(&self.vers[*v].unit)).collect::<Vec<_>>() {
+            self.unname(part);
+        }
         for unit in &units {
             for ver in self.members(*unit) {
                 self.vers[ver].named = false;
@@ -311,8 +341,17 @@ impl World {
         self.next
     }
 
-    fn label(&mut self) -> Label {
+    fn whole(&mut self) -> Label {
         Label { dylib: self.dylibs[0], symbol: self.symbols[self.random.below(self.symbols.len())] }
+    }
+
+    fn label(&mut self) -> Label {
+        let whole = self.whole();
+        let parts = whole.symbol.parts();
+        match self.random.below(8) {
+            part @ 0..2 => Label { symbol: parts[part], ..whole },
+            _ => whole,
+        }
     }
 
     /// Mostly a ready one, so that versions have users when they are replaced.
@@ -395,90 +434,74 @@ impl World {
         let source = self.fresh();
         let mut symbols: Vec<(Symbol, SymbolFlags)> = Vec::new();
         for _ in 0..=self.random.below(if replace { 1 } else { 3 }) {
-            let label = if replace { self.label_to_need() } else { self.label() };
-            if symbols.iter().all(|(known, _)| *known != label.symbol) {
+            let symbol = if replace { self.label_to_need().symbol.whole() } else { self.whole().symbol };
+            if symbols.iter().all(|(known, _)| *known != symbol) {
                 let weak = self.random.once_in(3);
                 let flags = if weak { SymbolFlags::WEAK } else { SymbolFlags::NONE };
-                symbols.push((label.symbol, flags | SymbolFlags::EXPORTED));
+                symbols.push((symbol, flags | SymbolFlags::EXPORTED));
+            }
+        }
+        let mut parts: Vec<(Symbol, SymbolFlags, u64)> = Vec::new();
+        for &(symbol, flags) in &symbols {
+            for part in symbol.parts() {
+                if self.random.once_in(4) {
+                    parts.push((part, flags.without(SymbolFlags::EXPORTED), self.fresh()));
+                }
             }
         }
         let live: Vec<usize> = (0..self.trackers.len()).filter(|t| self.trackers[*t].is_some()).collect();
         let tracker = self.random.pick(&live).expect("the default tracker stays");
-        self.log.push(format!("define {symbols:?} {how:?} source {source}"));
-        let unit = NewUnit { symbols: symbols.clone(), initializer: None, source: Source::Work(source) };
-        let event = Define {
-            dylib: self.dylibs[0],
-            tracker: self.trackers[tracker],
-            units: vec![unit],
-            how,
-            begun: false,
-        };
+        self.log.push(format!("define {symbols:?} {how:?} source {source}, parts {parts:?}"));
+        let unit = |symbols, source| NewUnit { symbols, initializer: None, source: Source::Work(source) };
+        let mut units: Vec<NewUnit<Plain>> =
+            parts.iter().map(|&(part, flags, source)| unit(vec![(part, flags)], source)).collect();
+        units.insert(self.random.below(units.len() + 1), unit(symbols.clone(), source));
+        let event =
+            Define { dylib: self.dylibs[0], tracker: self.trackers[tracker], units, how, begun: false };
         let (reply, effects) = self.machine.step(event);
 
         let model = &mut self.model;
         let dylib = self.dylibs[0];
         let clash = symbols.iter().any(|(symbol, flags)| {
-            model.named(Label { dylib, symbol: *symbol }).is_some_and(|v| {
+            let label = Label { dylib, symbol: *symbol };
+            model.named(label).is_some_and(|v| {
                 let ver = &model.vers[v];
                 let strong = !flags.has(SymbolFlags::WEAK);
+                let is_busy = || model.parts(label).into_iter().any(|part| model.is_busy(part));
                 if replace || how == How::Define && strong && model.units[ver.unit].generated {
-                    matches!(ver.at, At::Materializing | At::Resolved | At::Emitted)
+                    model.is_busy(v) || is_busy()
                 } else {
-                    !(flags.has(SymbolFlags::WEAK) || ver.weak && ver.at == At::Lazy)
+                    strong && (!(ver.weak && ver.at == At::Lazy) || is_busy())
                 }
             })
         });
         assert_eq!(reply.is_err(), clash, "definition");
         if !clash {
-            model.units.push(Un {
-                key: None,
-                source,
-                tracker,
-                code: None,
-                gone: false,
-                generated: how == How::Generate,
-            });
-            let unit = model.units.len() - 1;
-            let mut touched = Vec::new();
-            for (symbol, flags) in symbols {
-                let label = Label { dylib, symbol };
-                let weak = flags.has(SymbolFlags::WEAK);
-                if let Some(there) = model.named(label) {
-                    if weak && !replace {
-                        continue;
+            let mut new = |symbols: Vec<(Symbol, SymbolFlags)>, source: u64| {
+                let generated = how == How::Generate;
+                model.units.push(Un { key: None, source, tracker, code: None, gone: false, generated });
+                let unit = model.units.len() - 1;
+                let mut lost = Vec::new();
+                for (symbol, flags) in symbols {
+                    let (label, weak) = (Label { dylib, symbol }, flags.has(SymbolFlags::WEAK));
+                    match model.named(label) {
+                        Some(_) if weak && !replace => lost.push(symbol),
+                        there => {
+                            let parts = if symbol.is_part() { vec![] } else { model.parts(label) };
+                            let former: Vec<usize> = there.into_iter().chain(parts).collect();
+                            former.into_iter().for_each(|former| model.unname(former));
+                            let (at, needs, named, address) = (At::Lazy, vec![], true, 0);
+                            model.vers.push(Ver { label, weak, unit, at, needs, named, address });
+                        }
                     }
-                    model.vers[there].named = false;
-                    if model.vers[there].at == At::Lazy {
-                        model.vers[there].at = At::Gone;
-                        touched.push(model.vers[there].unit);
-                    }
-                    model.vers.push(Ver {
-                        label,
-                        weak,
-                        unit,
-                        at: At::Lazy,
-                        needs: vec![],
-                        named: true,
-                        address: 0,
-                    });
-                } else {
-                    model.vers.push(Ver {
-                        label,
-                        weak,
-                        unit,
-                        at: At::Lazy,
-                        needs: vec![],
-                        named: true,
-                        address: 0,
-                    });
                 }
-            }
-            touched.push(unit);
-            for unit in touched {
-                if model.members(unit).is_empty() && !model.units[unit].gone {
-                    model.units[unit].gone = true;
-                    model.dropped.insert(model.units[unit].source);
-                }
+                model.drop_if_empty(unit);
+                lost
+            };
+            let lost = new(symbols, source);
+            for (part, flags, source) in parts {
+                let is_lost = lost.contains(&part.whole());
+                new(if is_lost { vec![] } else { vec![(part, flags)] }, source);
             }
         }
         self.run(effects);
@@ -696,28 +719,19 @@ impl World {
     }
 
     fn remove_symbols(&mut self) {
-        let label = self.label();
+        let label = self.whole();
         self.log.push(format!("remove {label:?}"));
         let (reply, effects) =
             self.machine.step(RemoveSymbols { dylib: label.dylib, symbols: vec![label.symbol] });
         let model = &mut self.model;
-        match model.named(label).map(|v| (v, model.vers[v].at)) {
-            None => assert!(matches!(reply, Err(Error::NotFound { .. })), "{reply:?}"),
-            Some((_, At::Materializing | At::Resolved | At::Emitted)) => {
-                assert!(matches!(reply, Err(Error::Busy { .. })), "{reply:?}");
-            }
-            Some((v, at)) => {
-                assert!(reply.is_ok(), "{reply:?}");
-                let unit = model.vers[v].unit;
-                model.vers[v].named = false;
-                if at == At::Lazy {
-                    model.vers[v].at = At::Gone;
-                    if model.members(unit).is_empty() {
-                        model.units[unit].gone = true;
-                        model.dropped.insert(model.units[unit].source);
-                    }
-                }
-            }
+        let versions: Vec<usize> = model.named(label).into_iter().chain(model.parts(label)).collect();
+        if versions.is_empty() {
+            assert!(matches!(reply, Err(Error::NotFound { .. })), "{reply:?}");
+        } else if versions.iter().any(|v| model.is_busy(*v)) {
+            assert!(matches!(reply, Err(Error::Busy { .. })), "{reply:?}");
+        } else {
+            assert!(reply.is_ok(), "{reply:?}");
+            versions.into_iter().for_each(|v| model.unname(v));
         }
         self.run(effects);
     }
@@ -761,6 +775,7 @@ impl World {
         let model = &self.model;
         assert_eq!(self.answers, model.answered, "answers");
         let ready = model.vers.iter().filter(|ver| ver.named && ver.at == At::Ready);
+        let ready = ready.filter(|ver| !ver.label.symbol.is_part());
         let ready: BTreeMap<Symbol, u64> = ready.map(|ver| (ver.label.symbol, ver.address)).collect();
         assert_eq!(self.published, ready, "published");
         assert_eq!(self.retired, model.retired, "code given back");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{E, Kept, Never, Owned, Words, count, failure, in_place, keep, made, take, texts, with};
 use brolga_linking::{
-    Addresses, Alias, Cause, Change, Dependants, Dependence, Dylib, Error, Fact, Host, Label, Link, OnDrop,
-    Responsibility, Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
+    Addresses, Alias, Cause, Dependants, Dependence, Dylib, Error, Host, Label, Link, OnDrop, Responsibility,
+    Seeded, Sees, Session, Symbol, SymbolFlags, Target, Unit, Until, required, unit,
 };
 
 /// A unit with one symbol whose code counts its drop in `freed`, and which needs `needs`.
@@ -569,56 +569,6 @@ fn a_lookup_that_is_dropped_leaves_nothing_behind() {
     assert!(format!("{session:?}").contains("0 lookups"), "{session:?}");
     take(&kept).resolve([(foo, 1)]).expect("resolved").emit([]).expect("emitted");
     assert_eq!(main.ready(foo), Some(1));
-}
-
-#[test]
-fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
-    let (session, main) = in_place();
-    let [stays, beside, old, unused, orphan, gone] =
-        ["stays", "beside", "old", "unused", "orphan", "gone"].map(|name| session.intern(name));
-    for (symbol, address) in [(stays, 1), (old, 2), (unused, 3), (orphan, 4)] {
-        main.define(made(&[(symbol, E, address)])).expect("defined");
-        main.lookup([symbol]).wait().expect("ready");
-    }
-    let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
-    let tracked = main.tracked_by(&tracker);
-    let change = |replace, expected| Change {
-        units: vec![made(&[(old, E, 20)]), made(&[(beside, E, 5)])],
-        replace,
-        expected,
-        unused: vec![unused, gone],
-        stay: vec![(stays, E)],
-        beside: vec![(beside, stays), (beside, gone)],
-    };
-    main.remove_orphans(vec![(orphan, gone), (stays, old)]);
-    let (refused, _later) = tracked.change(change(false, Vec::new()));
-    assert!(matches!(refused, Err(Error::Duplicate { .. })), "{refused:?}");
-    let wrong = [
-        Fact::Defined(beside, true),
-        Fact::Defined(old, false),
-        Fact::Beside(old, beside),
-        Fact::Ready(old, None),
-    ];
-    for fact in wrong {
-        let (made, _later) = tracked.change(change(true, vec![fact]));
-        assert!(!made.expect("nothing speaks against it"));
-    }
-    let ready = || [stays, beside, old, unused, orphan].map(|symbol| main.ready(symbol));
-    assert_eq!(ready(), [Some(1), None, Some(2), Some(3), None], "but for the symbols that no lookup finds");
-    let facts = vec![
-        Fact::Ready(old, Some(2)),
-        Fact::Defined(old, true),
-        Fact::Defined(beside, false),
-        Fact::Beside(beside, old),
-    ];
-    let (made, later) = tracked.change(change(true, facts));
-    assert!(made.expect("nothing speaks against it"));
-    drop(later);
-    main.lookup([old, beside]).wait().expect("ready");
-    assert_eq!(ready(), [Some(1), Some(5), Some(20), None, None]);
-    tracker.remove(Dependants::Deny).expect("removed");
-    assert_eq!(ready(), [None; 5], "it has all of them");
-    session.check().expect("invariants");
 }
 
 #[test]

@@ -463,8 +463,7 @@ impl Lowering<'_> {
             | Op::ExtractLane(..)
             | Op::InsertLane(..)
             | Op::LaneSelect => {
-                Err(self
-                    .report(Refusal::Malformed { what: "an operation of low IR stands in a high function" }))
+                Err(self.report(Refusal::Malformed { what: "an operation of low IR is in a high function" }))
             }
         }
     }

@@ -23,6 +23,7 @@ use super::{Lowering, Step};
 use brolga_ir::abi::FormKind;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Address;
+use brolga_ir::module::Global;
 use brolga_ir::op::Region;
 use brolga_ir::types::FieldRepr;
 use brolga_ir::{Const, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
@@ -44,7 +45,7 @@ pub(super) enum PlaceKind {
     Field { addr: Addr, repr: FieldRepr, object: Value },
     /// An element.
     Element(Element),
-    /// A global variable, by the address of the cell that refers to its value.
+    /// A global variable, by the address of the cell that refers to its value, in this thread.
     Global { cell: Value, name: Name },
 }
 
@@ -303,10 +304,14 @@ impl Lowering<'_> {
 
     // ----- global variables -----
 
-    /// The place of a global variable.
+    /// The place of a global variable: its cell, or the running thread's.
     pub(super) fn global_place(&mut self, name: Name) -> Place {
-        let ty = self.unit.module.global(name).map_or(Type::ANY, |global| global.ty);
-        let cell = self.address(Address::Global(name));
+        let global = self.unit.module.global(name);
+        let ty = global.map_or(Type::ANY, |global| global.ty);
+        let mut cell = self.address(Address::Global(name));
+        if global.is_some_and(Global::is_thread_local) {
+            cell = self.value(Op::CallRuntime(RuntimeFn::ThreadCell), &[cell], Type::PTR);
+        }
         Place { ty, kind: PlaceKind::Global { cell, name } }
     }
 

@@ -135,15 +135,13 @@ impl Lowering<'_> {
             self.go_to(inst);
             at_head &= op == Op::Phi;
             if ended {
-                self.report(Refusal::Malformed { what: "a statement stands behind a terminator" });
+                self.report(Refusal::Malformed { what: "a statement is after a terminator" });
                 break;
             }
             let done = match op {
                 // The φs at the head were lowered before.
                 Op::Phi if at_head => continue,
-                Op::Phi => {
-                    Err(self.report(Refusal::Malformed { what: "a φ stands behind other statements" }))
-                }
+                Op::Phi => Err(self.report(Refusal::Malformed { what: "a φ is after other statements" })),
                 _ => self.inst(op),
             };
             self.finish_inst(done);

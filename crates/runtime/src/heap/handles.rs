@@ -37,6 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::fence::fenced;
 
 use super::object::Object;
+use super::thread_cells::{Key, ThreadCells, ThreadTable};
 
 /// The record kept for the death of an object: a [`Finalizer`](super::Finalizer), of which this file uses
 /// only the kind.
@@ -154,23 +155,74 @@ pub struct WeakHandle(Handle);
 
 /// A word in memory that keeps its referent alive: a global variable of compiled code, which accesses it by
 /// its address. It is a root of every collection, so storing into it needs no barrier.
+///
+/// The cell of a thread-local variable holds the value that threads begin with; each thread has a cell of its
+/// own (`thread_cells.rs`).
 #[derive(Debug)]
 pub struct RootCell {
-    word: Arc<AtomicPtr<u8>>,
+    word: Arc<CellWord>,
     of: SharedSlots,
+    /// The cells of threads, of a thread-local variable.
+    threads: Option<Arc<ThreadCells<Arc<CellWord>>>>,
+}
+
+/// The memory of a cell.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct CellWord {
+    /// First, because compiled code has its address.
+    value: AtomicPtr<u8>,
+    /// Of a thread-local variable.
+    key: Option<Key>,
 }
 
 impl RootCell {
     /// The address of the word, valid as long as the cell.
     pub fn address(&self) -> usize {
-        self.word.as_ptr().expose_provenance()
+        Arc::as_ptr(&self.word).expose_provenance()
     }
 }
 
-fn load(word: &AtomicPtr<u8>) -> Option<Object> {
-    // SAFETY: compiled code and `set_cell` store only references to objects of the heap, which the cell keeps
-    // alive.
-    NonNull::new(word.load(Ordering::Acquire)).map(|object| unsafe { Object::from_pointer(object) }) // C2
+impl Drop for RootCell {
+    fn drop(&mut self) {
+        if let (Some(threads), Some(key)) = (&self.threads, self.word.key) {
+            threads.remove(key);
+        }
+    }
+}
+
+impl CellWord {
+    fn new(key: Option<Key>) -> Arc<CellWord> {
+        Arc::new(CellWord { value: AtomicPtr::new(null_mut()), key })
+    }
+
+    /// The cell at an address.
+    ///
+    /// # Safety
+    ///
+    /// It is the [address](RootCell::address) of a cell that is not dropped before the result.
+    pub(crate) unsafe fn at<'a>(address: usize) -> &'a CellWord {
+        // SAFETY: by the contract; the address is of the whole structure, whose provenance is exposed.
+        unsafe { &*std::ptr::with_exposed_provenance(address) }
+    }
+
+    /// Which thread-local variable it belongs to, if to any.
+    #[inline]
+    pub(crate) fn key(&self) -> Option<Key> {
+        self.key
+    }
+
+    fn load(&self) -> Option<Object> {
+        let object = NonNull::new(self.value.load(Ordering::Acquire)); // C2
+        // SAFETY: compiled code and `store` store only references to objects of the heap, which the cell keeps
+        // alive.
+        object.map(|object| unsafe { Object::from_pointer(object) })
+    }
+
+    fn store(&self, object: Option<Object>) {
+        let pointer = object.map_or(null_mut(), |object| object.pointer().as_ptr());
+        self.value.store(pointer, Ordering::Release); // C1
+    }
 }
 
 /// All handles of one heap.
@@ -178,7 +230,8 @@ fn load(word: &AtomicPtr<u8>) -> Option<Object> {
 pub(crate) struct Handles {
     persistent: SharedSlots,
     weak: SharedSlots,
-    cells: Mutex<Vec<Weak<AtomicPtr<u8>>>>,
+    cells: Mutex<Vec<Weak<CellWord>>>,
+    threads: Arc<ThreadCells<Arc<CellWord>>>,
     /// All `WeakRef` objects.
     weak_refs: Mutex<Vec<Object>>,
     queue: Mutex<Queue>,
@@ -221,7 +274,18 @@ impl Handles {
 
     /// An empty cell.
     pub(crate) fn cell(&self) -> RootCell {
-        let word = Arc::new(AtomicPtr::new(null_mut()));
+        RootCell { word: self.word(None), of: self.persistent.clone(), threads: None }
+    }
+
+    /// An empty cell of a thread-local variable.
+    pub(crate) fn thread_cell(&self) -> RootCell {
+        let word = self.word(Some(self.threads.add()));
+        RootCell { word, of: self.persistent.clone(), threads: Some(self.threads.clone()) }
+    }
+
+    /// The memory of a cell, which collections visit.
+    fn word(&self, key: Option<Key>) -> Arc<CellWord> {
+        let word = CellWord::new(key);
         let mut cells = lock(&self.cells);
         // Dropped cells leave the list when it is full, and the list then grows to twice their number: each
         // cell is visited a bounded number of times.
@@ -231,20 +295,64 @@ impl Handles {
             cells.reserve(live.max(8));
         }
         cells.push(Arc::downgrade(&word));
-        RootCell { word, of: self.persistent.clone() }
+        word
     }
 
-    /// `None` if the cell is empty or belongs to another heap.
-    pub(crate) fn get_cell(&self, cell: &RootCell) -> Option<Object> {
-        if Arc::ptr_eq(&cell.of, &self.persistent) { load(&cell.word) } else { None }
+    /// The cells of threads.
+    pub(crate) fn threads(&self) -> &ThreadCells<Arc<CellWord>> {
+        &self.threads
     }
 
-    /// Whether the cell belongs to this heap and was set.
-    pub(crate) fn set_cell(&self, cell: &RootCell, object: Option<Object>) -> bool {
+    /// The address of the cell of the running thread, which has this table and is inside the heap; of a cell
+    /// that is not a thread-local variable's, its own. No safepoint.
+    #[cold]
+    pub(crate) fn cell_of_thread(&self, table: &ThreadTable, word: &CellWord) -> usize {
+        let own = std::ptr::from_ref(word).expose_provenance();
+        let Some(key) = word.key else { return own };
+        if let Some(known) = table.find(key) {
+            return known;
+        }
+        let cell = self.word(None);
+        cell.store(word.load());
+        let address = Arc::as_ptr(&cell).expose_provenance();
+        // The variable exists, because its cell does.
+        self.threads.insert(table, key, address, cell).unwrap_or(own)
+    }
+
+    /// The memory that holds the value of a cell in the running thread, which has this table.
+    fn in_thread<'a>(&self, table: &ThreadTable, cell: &'a RootCell) -> &'a CellWord {
+        if cell.threads.is_none() {
+            return &cell.word;
+        }
+        // SAFETY: the thread's cell is dropped with `cell`, which is borrowed, or by the running thread when it
+        // ends or stops using the heap, and so not before `'a` is over.
+        unsafe { CellWord::at(self.cell_of_thread(table, &cell.word)) }
+    }
+
+    /// The value in the running thread, which has this table. `None` if the cell is empty or belongs to
+    /// another heap.
+    pub(crate) fn get_cell(&self, table: &ThreadTable, cell: &RootCell) -> Option<Object> {
+        if Arc::ptr_eq(&cell.of, &self.persistent) { self.in_thread(table, cell).load() } else { None }
+    }
+
+    /// Whether the cell belongs to this heap and was set, in the running thread, which has this table.
+    pub(crate) fn set_cell(&self, table: &ThreadTable, cell: &RootCell, object: Option<Object>) -> bool {
         let own = Arc::ptr_eq(&cell.of, &self.persistent);
         if own {
-            let pointer = object.map_or(null_mut(), |object| object.pointer().as_ptr());
-            cell.word.store(pointer, Ordering::Release); // C1
+            self.in_thread(table, cell).store(object);
+        }
+        own
+    }
+
+    /// As `set_cell`; threads of a thread-local variable begin with the object, and those that have a value
+    /// begin again.
+    pub(crate) fn begin_cell(&self, cell: &RootCell, object: Option<Object>) -> bool {
+        let own = Arc::ptr_eq(&cell.of, &self.persistent);
+        if own {
+            cell.word.store(object);
+            if let Some(key) = cell.word.key {
+                self.threads.each(key, |cell| cell.store(object));
+            }
         }
         own
     }
@@ -258,10 +366,10 @@ impl Handles {
     pub(crate) fn each_root(&self, mut visit: impl FnMut(Object) -> Object) {
         lock(&self.persistent).slots.iter_mut().flatten().for_each(|object| *object = visit(*object));
         for word in lock(&self.cells).iter().filter_map(Weak::upgrade) {
-            if let Some(object) = load(&word) {
+            if let Some(object) = word.load() {
                 let now = visit(object);
                 if now != object {
-                    word.store(now.pointer().as_ptr(), Ordering::Release); // C1
+                    word.store(Some(now));
                 }
             }
         }

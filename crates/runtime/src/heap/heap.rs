@@ -43,7 +43,7 @@ use brolga_ir::types::{LayoutError, Type};
 use super::census::Census;
 use super::class::SizeClass;
 use super::desc::{TypeDesc, TypeRef};
-use super::handles::{Handles, Persistent, RootCell};
+use super::handles::{CellWord, Handles, Persistent, RootCell};
 use super::layout::TAG_PERMANENT;
 use super::mutator::{Member, Mutator, Paused};
 use super::object::Object;
@@ -200,6 +200,27 @@ impl Heap {
     /// An empty cell, which keeps its object alive.
     pub fn cell(&self) -> RootCell {
         self.handles.cell()
+    }
+
+    /// An empty cell of a thread-local variable: every thread has a value of its own.
+    pub fn thread_cell(&self) -> RootCell {
+        self.handles.thread_cell()
+    }
+
+    /// The address of the running thread's cell of a variable.
+    pub(crate) fn cell_of_thread(&self, mutator: &Mutator, word: &CellWord) -> usize {
+        self.handles.cell_of_thread(&mutator.cells, word)
+    }
+
+    /// Drops the values of thread-local variables of a thread that has no frames of compiled code. On the
+    /// thread.
+    pub(crate) fn forget_thread_cells(&self, mutator: &Mutator) {
+        self.handles.threads().forget(&mutator.cells);
+    }
+
+    #[cfg(test)]
+    pub(super) fn thread_cells(&self) -> &super::thread_cells::ThreadCells<Arc<CellWord>> {
+        self.handles.threads()
     }
 
     /// The description of a concrete type, to which the tags of its objects refer.
@@ -397,6 +418,7 @@ impl Heap {
         if !mutator.registered.replace(false) {
             return;
         }
+        self.forget_thread_cells(mutator);
         // Inside the world, so that no collection sees a partially removed mutator.
         self.world.enter(mutator);
         self.backend.detach(self, mutator);

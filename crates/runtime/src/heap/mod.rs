@@ -29,6 +29,7 @@
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs`, `canaries.rs` | a collection, and its checks |
 //! | `handles.rs` | persistent roots, weak handles, finalizers of dead objects |
+//! | `thread_cells.rs` | thread-local variables |
 //! | `heap.rs` | the heap, and its interface to memory backends |
 //! | `memory.rs` | the memory of a heap: cells or `mmtk` |
 //! | `finalize.rs` | finalizers, and running them |
@@ -70,6 +71,7 @@ mod permanent;
 mod policy;
 mod scope;
 mod space;
+mod thread_cells;
 mod types;
 mod verify;
 mod world;
@@ -80,6 +82,7 @@ pub use class::{CLASSES, MAX_CELL, SizeClass};
 pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub(crate) use field_table::FieldRow;
 pub use finalize::{Finalizer, VisitFn};
+pub(crate) use handles::CellWord;
 pub use handles::{Persistent, RootCell, WeakHandle};
 pub(crate) use heap::{EXCEPTION_KINDS, allocate_at_hand};
 pub use heap::{Heap, OutOfMemory};

@@ -39,6 +39,7 @@ use super::class::{CLASSES, SizeClass};
 use super::handshake::Handshake;
 use super::layout::{BLOCK, TAG_BYTES};
 use super::object::Object;
+use super::thread_cells::ThreadTable;
 use crate::frames::HandlerRecord;
 use crate::frames::{Crossings, FrameIndex, Frames};
 use crate::pending::Exceptions;
@@ -114,6 +115,8 @@ pub struct Mutator {
     span: Arc<Span>,
     /// The tag of strings, once one was allocated; 0 before.
     pub(crate) string: Cell<u64>,
+    /// The thread's cells of thread-local variables.
+    pub(crate) cells: ThreadTable,
 }
 
 /// Offsets in [`Mutator`] that machine code contains.
@@ -149,6 +152,7 @@ impl Mutator {
             crossings: Crossings::default(),
             span,
             string: Cell::new(0),
+            cells: ThreadTable::default(),
             exceptions: Exceptions::default(),
             runs: std::array::from_fn(|_| empty()),
             current: std::array::from_fn(|_| Cell::new(None)),

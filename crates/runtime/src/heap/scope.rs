@@ -264,14 +264,22 @@ impl<'f, 'h> Scope<'f, 'h> {
         self.heap.handles.get_persistent(handle).map(|object| self.obj(object))
     }
 
-    /// The referent of a cell; `None` if the cell is empty or belongs to another heap.
+    /// The referent of a cell, in this thread if the cell is a thread-local variable's; `None` if it is empty
+    /// or belongs to another heap.
     pub fn get_cell<'a>(&'a self, cell: &RootCell) -> Option<Obj<'a, 'h>> {
-        self.heap.handles.get_cell(cell).map(|object| self.obj(object))
+        self.heap.handles.get_cell(&self.mutator.cells, cell).map(|object| self.obj(object))
     }
 
-    /// Makes a cell refer to another object or empties it; false if it belongs to another heap.
+    /// Makes a cell refer to another object or empties it, in this thread if it is a thread-local variable's;
+    /// false if it belongs to another heap.
     pub fn set_cell(&self, cell: &RootCell, obj: Option<Obj<'_, 'h>>) -> bool {
-        self.heap.handles.set_cell(cell, obj.map(|obj| obj.object))
+        self.heap.handles.set_cell(&self.mutator.cells, cell, obj.map(|obj| obj.object))
+    }
+
+    /// As [`Scope::set_cell`], for all threads: those that have a value of a thread-local variable begin
+    /// again with this one, as later ones do.
+    pub fn begin_cell(&self, cell: &RootCell, obj: Option<Obj<'_, 'h>>) -> bool {
+        self.heap.handles.begin_cell(cell, obj.map(|obj| obj.object))
     }
 
     /// A handle that does not keep the object alive.

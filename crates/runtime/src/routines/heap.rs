@@ -8,6 +8,7 @@
 //! | `brolga_gc_box_int(thread, value)` | yes | a boxed `Int64`, permanent if small; null as above |
 //! | `brolga_gc_weak_ref(thread, object)` | yes | a `WeakRef`; null as above. The argument is kept alive by the routine |
 //! | `brolga_gc_write(thread, object)` | no | the slow path of the store barrier, for one field or many |
+//! | `brolga_thread_cell(thread, cell)` | no | the thread's own cell of a thread-local variable |
 //! | `brolga_gc_leave(thread)` | – | before a blocking foreign call: collections continue without this thread |
 //! | `brolga_gc_enter(thread)` | yes | after it; a callback into compiled code in between enters the heap again |
 //!
@@ -18,7 +19,7 @@
 use std::ptr::NonNull;
 
 use crate::heap::{
-    Heap, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, OutOfMemory, allocate_at_hand, desc_of_tag,
+    CellWord, Heap, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, Object, OutOfMemory, allocate_at_hand, desc_of_tag,
 };
 use crate::pending::{Detail, ExceptionKind};
 use crate::thread::Thread;
@@ -125,6 +126,16 @@ pub(crate) extern "C" fn brolga_gc_write(thread: &Thread, object: NonNull<u8>) {
     if let Some(runtime) = thread.runtime() {
         // SAFETY: compiled code passes a live object.
         runtime.heap().remember(thread.mutator(), unsafe { Object::from_pointer(object) });
+    }
+}
+
+/// The address of the thread's cell of the variable with this cell.
+pub(crate) extern "C" fn brolga_thread_cell(thread: &Thread, cell: usize) -> usize {
+    // SAFETY: compiled code passes the address of the cell of a global variable, which its unit keeps.
+    let word = unsafe { CellWord::at(cell) };
+    match word.key().and_then(|key| thread.mutator().cells.find(key)) {
+        Some(known) => known,
+        None => thread.runtime().map_or(cell, |r| r.heap().cell_of_thread(thread.mutator(), word)),
     }
 }
 

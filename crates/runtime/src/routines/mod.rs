@@ -295,6 +295,7 @@ named! {
         brolga_call_variadic,
         brolga_unwind,
         brolga_gc_enter,
+        brolga_thread_cell,
         brolga_pop_exception,
         brolga_safepoint,
         brolga_i128_div,

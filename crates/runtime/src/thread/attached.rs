@@ -59,7 +59,7 @@ pub enum AttachError {
     /// The running code is on a stack made by the program (`makecontext`, fibers), where the limit of the
     /// thread's own stack is meaningless.
     #[error(
-        "compiled code runs on the stack that the system gave the thread, not on one that the program has made; call it from there, or from another thread"
+        "compiled code runs on the stack that the system made for the thread, not on one that the program has made; call it from there, or from another thread"
     )]
     OtherStack,
     /// The operating-system thread is ending and has destroyed its thread-local values.
@@ -126,6 +126,17 @@ pub(crate) fn forget_gone() {
     });
     // The state of a thread is dropped without the lock of the list.
     drop(gone);
+}
+
+/// Drops this operating-system thread's values of thread-local variables, of all runtimes. No frame of compiled
+/// code is on its stack.
+pub(crate) fn forget_thread_cells() {
+    let threads = ATTACHED.try_with(|attached| attached.threads.borrow().clone());
+    for thread in threads.iter().flatten() {
+        if let Some(runtime) = thread.runtime() {
+            runtime.heap().forget_thread_cells(&thread.mutator);
+        }
+    }
 }
 
 /// Runs when the operating-system thread ends, or the process on this thread: see the file's header. The

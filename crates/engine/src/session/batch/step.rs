@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use brolga_ir::Context;
 use brolga_jit::{NoCell, Reserved, Superseded};
-use brolga_linking::{Fact, Label, Name, Symbol};
+use brolga_linking::{Fact, Label, Symbol};
 use brolga_runtime::events::Event;
 use brolga_runtime::objects::Methods;
 
@@ -24,7 +24,6 @@ use super::{Again, Batch};
 use crate::session::cells::retire;
 use crate::session::error::SessionError;
 use crate::session::invalidation::Invalidated;
-use crate::session::lazy::{BODY, HOT};
 use crate::session::linking;
 use crate::session::method_table::NewRows;
 use crate::session::offer::Offer;
@@ -38,14 +37,10 @@ type Later = brolga_linking::Later<Native>;
 /// A step that is about to be taken.
 struct Step<'b, 'a> {
     batch: &'b mut Batch<'a>,
-    /// Hidden symbols, each with the one of its cell.
-    hidden: Vec<(Symbol, Symbol)>,
     offers: scope::Scope,
     methods: NewRows,
     /// Cells that get another version, each with reserved memory for it.
     superseded: Vec<(Reserved, Again)>,
-    /// Hidden symbols that exist although their cells do not.
-    busy: Vec<Symbol>,
     /// The number of the change, once it is in force.
     number: Option<u64>,
     /// Reported to listeners afterwards.
@@ -71,18 +66,14 @@ impl Batch<'_> {
         overridden: &mut BTreeSet<Symbol>,
     ) -> Result<Option<u64>, SessionError> {
         let (dylib, runtime) = (self.dylib, self.dylib.session.runtime());
-        let hidden = std::mem::take(&mut self.hidden);
-        dylib.linking.remove_orphans(hidden.clone());
         // Memory is reserved before the step, in which nothing may fail.
         let (replaced, superseded): (Vec<Again>, Vec<Again>) =
             std::mem::take(&mut self.again).into_iter().partition(|again| again.is_replaced);
         let reserve = |again: Again| Ok((again.owner.reserve()?, again));
         let mut step = Step {
-            hidden,
             offers: std::mem::take(&mut self.offers),
             methods: std::mem::take(&mut self.methods),
             superseded: superseded.into_iter().map(reserve).collect::<Result<_, NoCell>>()?,
-            busy: Vec::new(),
             number: None,
             invalidated: Vec::new(),
             replaced: Replaced::default(),
@@ -103,12 +94,6 @@ impl Batch<'_> {
         }
         Ok(number)
     }
-
-    /// Whether the caller's definition does not name it.
-    fn is_unnamed(&self, name: &Name) -> bool {
-        let names = self.dylib.session.linking().names();
-        name.symbol.ends_with(HOT) || self.beside.iter().any(|(symbol, _)| names.text(*symbol) == name.symbol)
-    }
 }
 
 impl Step<'_, '_> {
@@ -121,13 +106,9 @@ impl Step<'_, '_> {
         }
         let change = self.change(overridden);
         let (made, later) = self.batch.dylib.linking.change(change);
-        match made {
-            Ok(true) => {
-                self.enter();
-                self.next_world();
-            }
-            Ok(false) => self.busy = self.left(),
-            Err(_) => {}
+        if let Ok(true) = made {
+            self.enter();
+            self.next_world();
         }
         (made, Some(later))
     }
@@ -135,12 +116,6 @@ impl Step<'_, '_> {
     fn is_there(&self, symbol: Symbol) -> bool {
         let dylib = self.batch.dylib;
         dylib.session.linking().is_defined(dylib.linking.label(symbol))
-    }
-
-    /// Hidden symbols that are there although their cells are not.
-    fn left(&self) -> Vec<Symbol> {
-        let is_left = |(body, cell): &&(Symbol, Symbol)| self.is_there(*body) && !self.is_there(*cell);
-        self.hidden.iter().filter(is_left).map(|(body, _)| *body).collect()
     }
 
     /// Whether the session's tables are as they were when the batch was prepared.
@@ -166,15 +141,14 @@ impl Step<'_, '_> {
         let mut expected: Vec<Fact<Native>> = led.map(|(symbol, to)| Fact::Ready(symbol, to)).collect();
         let weak = batch.weak.iter().map(|symbol| Fact::Defined(*symbol, overridden.contains(symbol)));
         expected.extend(weak);
-        // A weak definition would yield to the body of a function that no longer exists.
-        expected.extend(self.hidden.iter().map(|(body, cell)| Fact::Beside(*body, *cell)));
+        expected.extend(batch.recompiled.iter().map(|symbol| Fact::Defined(*symbol, true)));
         linking::Change {
             units: std::mem::take(&mut batch.units),
             replace: batch.replace,
             expected,
             unused: std::mem::take(&mut batch.stale),
             stay: std::mem::take(&mut batch.stay).into_iter().collect(),
-            beside: batch.beside.clone(),
+            others: std::mem::take(&mut batch.recompiled),
         }
     }
 
@@ -219,49 +193,16 @@ impl Step<'_, '_> {
         });
     }
 
-    /// Waits for compilations that prevent the step, if the caller has not named the functions they compile. The others are an error.
+    /// Waits for compilations that prevent the step: functions that are replaced, give way or are recompiled are being compiled, or were left partly
+    /// compiled when something else failed. A compilation under way may have seen the former state.
     fn outlast(&mut self, made: Result<bool, linking::Error>) -> Result<(), SessionError> {
-        let (dylib, linking) = (self.batch.dylib, self.batch.dylib.session.linking());
-        let is_hidden =
-            |name: &Name| self.hidden.iter().any(|(symbol, _)| linking.names().text(*symbol) == name.symbol);
         match made {
-            // The caller has named neither the second tier nor inliners, so it is not refused because they are being compiled. A compilation
-            // under way may have seen the former state.
-            Err(linking::Error::Busy { symbols })
-                if self.batch.replace && symbols.iter().all(|name| self.batch.is_unnamed(name)) =>
-            {
-                dylib.outlast(&symbols)?;
-            }
-            // Nor has the caller named the body of a function that was removed while it was being compiled.
-            Err(linking::Error::Duplicate { symbols }) if symbols.iter().all(is_hidden) => {
-                dylib.outlast(&symbols)?;
-            }
-            // A function to be replaced is being compiled, or was left partly compiled when something else failed.
-            Err(linking::Error::Busy { symbols }) if self.batch.replace => {
-                if dylib.outlast(&symbols).is_err() {
-                    return Err(linking::Error::Busy { symbols: functions(symbols) }.into());
-                }
-            }
-            Err(linking::Error::Duplicate { symbols }) => {
-                return Err(linking::Error::Duplicate { symbols: functions(symbols) }.into());
-            }
-            made => drop(made?),
-        }
-        let busy: Vec<Name> =
-            self.busy.iter().map(|symbol| linking.name(dylib.linking.label(*symbol))).collect();
-        dylib.outlast(&busy)
-    }
-}
-
-/// The functions that these symbols name or belong to.
-fn functions(mut symbols: Vec<Name>) -> Vec<Name> {
-    for name in &mut symbols {
-        let function = [BODY, HOT].into_iter().find_map(|kind| name.symbol.strip_suffix(kind));
-        if let Some(function) = function {
-            name.symbol = function.into();
+            Err(linking::Error::Busy { symbols }) => match self.batch.dylib.outlast(&symbols) {
+                Ok(()) => Ok(()),
+                Err(_) => Err(linking::Error::Busy { symbols }.into()),
+            },
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(()),
         }
     }
-    symbols.sort();
-    symbols.dedup();
-    symbols
 }

@@ -1,9 +1,9 @@
 //! Eviction of code when code memory is short; a later call compiles it again.
 //!
 //! ```text
-//!   linking ── no room ──► CodeEvictor::evict ── least recently called first ► f(Int64)#body, #hot: promises again     (linking model)
+//!   linking ── no room ──► CodeEvictor::evict ── least recently called first ► the parts of f(Int64): promises again   (linking model)
 //!                                                                         slot of f(Int64): calls its stub        (jit/src/cell/evict.rs)
-//!   next call of f ──► stub ──► #body looked up ──► compiled from the same form of its program as the first time
+//!   next call of f ──► stub ──► body looked up ──► compiled from the same form of its program as the first time
 //! ```
 //!
 //! Only a session with [`Options::code_limit`](crate::Options::code_limit) has an evictor, and only there the code of a lazy function keeps its
@@ -35,7 +35,6 @@ use std::sync::{Arc, Weak};
 use brolga_jit::{CellOwner, Evicted, Evictor, Held};
 use brolga_linking::{Label, WeakSession};
 
-use crate::session::lazy::{BODY, HOT};
 use crate::session::linking;
 use crate::session::shared::Shared;
 use crate::session::target::{Compiled, Native, Place, Source};
@@ -68,7 +67,7 @@ impl Evictor for CodeEvictor {
         let held = |(label, owner): (Label, Arc<CellOwner>)| (owner.held(), label, owner);
         // Code that is being compiled for a caller is not in its cell yet, and can be evicted once it is.
         let (awaited, all): (Vec<_>, Vec<_>) =
-            shared.cells.all().into_iter().partition(|(_, owner)| owner.is_awaited());
+            shared.placed.cells().into_iter().partition(|(_, owner)| owner.is_awaited());
         let mut held: Vec<(Option<Held>, Label, Arc<CellOwner>)> = all.into_iter().map(held).collect();
         // First the functions whose slot has no code: their code was compiled too late.
         held.sort_by_key(|(held, label, _)| (held.map(|held| (!held.rests, held.last)), *label));
@@ -98,7 +97,7 @@ impl Evictor for CodeEvictor {
         lock(&shared.compiled).evicted += evicted;
         shared.jit.runtime().free_retired();
         let is_made = |(label, _): &(Label, Arc<CellOwner>)| {
-            bodies(&session, *label).any(|label| session.leads_to(label).is_some())
+            bodies(*label).any(|label| session.leads_to(label).is_some())
         };
         match evicted {
             0 if awaited.iter().any(is_made) => Evicted::Soon,
@@ -108,13 +107,9 @@ impl Evictor for CodeEvictor {
     }
 }
 
-/// The symbols of a function's bodies, in all tiers, if they were ever named.
-fn bodies(session: &linking::Session<Native>, label: Label) -> impl Iterator<Item = Label> {
-    let name = session.names().text(label.symbol);
-    [HOT, BODY].into_iter().filter_map(move |kind| {
-        let symbol = session.names().find(&format!("{name}{kind}"))?;
-        Some(Label { symbol, ..label })
-    })
+/// A function's bodies, the highest tier first.
+fn bodies(label: Label) -> impl Iterator<Item = Label> {
+    label.symbol.parts().into_iter().rev().map(move |symbol| Label { symbol, ..label })
 }
 
 impl CodeEvictor {
@@ -128,7 +123,7 @@ impl CodeEvictor {
         held: Option<Held>,
     ) -> usize {
         let (mut is_kept, mut is_known, mut freed) = (false, false, 0);
-        for label in bodies(session, label) {
+        for label in bodies(label) {
             let Some(at) = session.leads_to(label) else { continue };
             let is_behind = held.is_some_and(|held| held.address == at);
             is_known |= is_behind;

@@ -47,8 +47,7 @@ const MAX_BYTES: u64 = 1 << 16;
 #[derive(Clone)]
 pub(crate) struct InterpretedBody {
     signature: Arc<NativeSignature>,
-    /// The source of its body.
-    pin: BodySource,
+    source: BodySource,
     calls: u32,
 }
 
@@ -61,14 +60,14 @@ impl InterpretedBody {
         id: FuncId,
         alone: bool,
         calls: u32,
-        pin: &BodySource,
+        source: &BodySource,
     ) -> Option<InterpretedBody> {
         let signature = NativeSignature::new(&module.cx.types, &module[id].sig).ok()?;
         let has_body = |callee: FuncId| callee == id || !alone || !own.contains(&callee);
         if calls == 0 || !computes_only(module, id, &has_body) {
             return None;
         }
-        Some(InterpretedBody { signature: Arc::new(signature), pin: pin.clone(), calls })
+        Some(InterpretedBody { signature: Arc::new(signature), source: source.clone(), calls })
     }
 
     pub(crate) fn interpreter(&self) -> Interpreter {
@@ -78,7 +77,7 @@ impl InterpretedBody {
 
 impl Interpret for InterpretedBody {
     fn interpret(&self, words: &mut [u128]) -> Option<u64> {
-        let (input, id) = self.pin.get()?;
+        let BodySource { input, id } = &self.source;
         let options = Options {
             max_steps: MAX_STEPS,
             max_depth: MAX_DEPTH,

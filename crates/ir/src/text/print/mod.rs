@@ -23,7 +23,7 @@ use super::resolve::{Call, Check, Outcome, Term, Unit};
 use crate::constant::Const;
 use crate::context::Context;
 use crate::func::{CalleeData, Func};
-use crate::module::{Global, Literal, Module};
+use crate::module::{Global, GlobalKind, Literal, Module};
 use crate::op::{Level, Op};
 use crate::types::{Decl, DeclKind, StaticBound, Type, TypeKind};
 
@@ -120,7 +120,11 @@ fn type_decl(w: &mut dyn Write, cx: &Context, decl: Decl) -> fmt::Result {
 }
 
 fn global_decl(w: &mut dyn Write, values: ValueText<'_>, global: &Global) -> fmt::Result {
-    w.write_str(if global.is_const { "const " } else { "global " })?;
+    w.write_str(match global.kind {
+        GlobalKind::Variable => "global ",
+        GlobalKind::ThreadLocal => "global threadlocal ",
+        GlobalKind::Constant => "const ",
+    })?;
     name_text(w, values.cx.names.text(global.name))?;
     write!(w, "::{} = ", values.cx.types.display(global.ty))?;
     values.term(w, &literal_term(&global.init))?;

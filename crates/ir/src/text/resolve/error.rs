@@ -123,6 +123,8 @@ pub enum ResolveError {
     HandlersDiffer { block: u32 },
     /// A global or constant is not initialised.
     GlobalWithoutValue { name: String },
+    /// Threads would share the first value of a thread-local global.
+    SharedByThreads { name: String },
     /// A constant operand of a type whose values have an identity.
     MutableConstant { ty: String },
     /// A string constant that is not UTF-8.
@@ -158,7 +160,7 @@ impl Finding for ResolveError {
             MissingSignature => "signature",
             RowAfterEnd | FallsOffEnd => "block-end",
             NoHandler | HandlersDiffer { .. } => "handlers",
-            GlobalWithoutValue { .. } => "global",
+            GlobalWithoutValue { .. } | SharedByThreads { .. } => "global",
             SlotDiffers { .. } => "slot",
             LibraryIgnored { .. } => "library",
         }
@@ -210,6 +212,10 @@ impl Display for ResolveError {
                 write!(f, "block #{block} is reached with different exception handlers")
             }
             GlobalWithoutValue { name } => write!(f, "`{name}` has no initial value"),
+            SharedByThreads { name } => write!(
+                f,
+                "the value has an identity, and all threads would share it as `{name}`; begin with `nothing`, and make an object in each thread"
+            ),
             MutableConstant { ty } => {
                 write!(f, "a value of `{ty}` has an identity and cannot be a constant")
             }

@@ -76,7 +76,7 @@ use crate::context::Context;
 use crate::diag::{Diagnostic, Diagnostics, Finding, SourceFile, Span};
 use crate::function_name::MAIN;
 use crate::intrinsic::Intrinsic;
-use crate::module::{Global, Module, ModuleError};
+use crate::module::{Global, GlobalKind, Module, ModuleError};
 use crate::names::Name;
 use crate::op::Level;
 use crate::types::{Decl, Type};
@@ -403,13 +403,16 @@ impl<'a> Resolver<'a> {
             declared = Some(term.ty());
         }
         // An array has an identity: naming the constant refers to the global variable's object.
-        let is_shared = self.is_shared(&term);
-        if decl.is_const && !is_shared {
+        let (is_const, is_shared) = (decl.kind == GlobalKind::Constant, self.is_shared(&term));
+        if decl.kind == GlobalKind::ThreadLocal && is_shared {
+            return self.fail(ResolveError::SharedByThreads { name: text.to_string() }, value.span);
+        }
+        if is_const && !is_shared {
             self.consts.insert(text.clone(), term.clone());
         }
-        let ty = declared.unwrap_or(if decl.is_const { term.ty() } else { Type::ANY });
+        let ty = declared.unwrap_or(if is_const { term.ty() } else { Type::ANY });
         let init = self.module_literal(term, value.span)?;
-        if module.add_global(Global { name, ty, init, is_const: decl.is_const }).is_err() {
+        if module.add_global(Global { name, ty, init, kind: decl.kind }).is_err() {
             let first = self.global_places.get(&name).copied();
             self.fail_again(ResolveError::DuplicateGlobal { name: text.to_string() }, *at, first);
             return None;
@@ -467,7 +470,7 @@ impl<'a> Resolver<'a> {
             }
         };
         self.globals.insert(name, ty);
-        self.hidden.push(Global { name, ty, init, is_const: true });
+        self.hidden.push(Global { name, ty, init, kind: GlobalKind::Constant });
         Some(name)
     }
 
@@ -494,7 +497,7 @@ impl<'a> Resolver<'a> {
         let fields = fields.map(Term::Const).collect();
         let init = self.module_literal(Term::Aggregate { ty, fields }, at)?;
         self.globals.insert(name, ty);
-        self.hidden.push(Global { name, ty, init, is_const: true });
+        self.hidden.push(Global { name, ty, init, kind: GlobalKind::Constant });
         Some(name)
     }
 

@@ -72,7 +72,7 @@ fn phi_stand_first() {
     let phi = b.last().ins_with_blocks(Op::Phi, &[x], &[entry], &[Type::INT64]);
     let phi = b.func.result(phi).unwrap();
     b.ret(phi);
-    b.expect(&["structure-phi: a φ stands after another statement of its block"]);
+    b.expect(&["structure-phi: a φ is after another statement of its block"]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn signatures() {
     b.func.sig.results.push(Type::INT64);
     b.expect(&[
         "level-result: a high function has one result, not 2",
-        "type-return: `return` gives 1 values, but the function has 2 results",
+        "type-return: `return` has 1 values, but the function has 2 results",
     ]);
     let cx = Context::new();
     let mut func = Func::new(
@@ -336,15 +336,15 @@ fn upsilons_and_tokens() {
     b.func.args_mut(ret)[0] = phic;
     let def = b.func.def_inst(phic).unwrap();
     b.func.args_mut(def)[0] = x;
-    b.expect(&["ssa-phic: operand 1 of a φᶜ is no ϒ"]);
+    b.expect(&["ssa-phic: operand 1 of a φᶜ is not a ϒ"]);
     b.func.args_mut(def)[0] = upsilon;
     let misplaced = b.func.make_inst(Op::PhiC, &[upsilon], &[], &[Type::INT64]);
     b.func.prepend_inst(misplaced, out);
     let exception = b.func.make_inst(Op::TheException, &[], &[], &[Type::ANY]);
     b.func.prepend_inst(exception, out);
     b.expect(&[
-        "ssa-phic-place: a φᶜ stands outside of a handler",
-        "exception-none: `the_exception` stands where no exception is being handled",
+        "ssa-phic-place: a φᶜ is outside of a handler",
+        "exception-none: `the_exception` is where no exception is being handled",
     ]);
 }
 
@@ -362,7 +362,7 @@ fn preserve_tokens() {
     let leave = b.func.make_inst(Op::Leave, &[token], &[], &[]);
     b.func.insert_before(leave, end);
     b.func.args_mut(end)[0] = token;
-    b.expect(&["exception-token: operand 1 is no token of `enter`"]);
+    b.expect(&["exception-token: operand 1 is not a token of `enter`"]);
 }
 
 // ----- exceptions -----
@@ -391,7 +391,7 @@ fn handlers_nest() {
     b.func.set_op(leave, Op::Leave, &[second]);
     assert_eq!(
         b.says()[1],
-        format!("{join}; handlers in force on the way from #3: 1; handlers in force on the way from #5: 0")
+        format!("{join}; handlers in force on the edge from #3: 1; handlers in force on the edge from #5: 0")
     );
     b.func.set_op(leave, Op::Leave, &[second, outer]);
     b.func.remove_inst(leave_outer);
@@ -401,7 +401,7 @@ fn handlers_nest() {
     b.expect(&["exception-return: the function returns while a handler is in force"]);
     b.func.args_mut(pop)[0] = second;
     assert!(b.says().contains(
-        &"exception-pop: `pop_exception` stands outside of the handler whose exception it ends".to_owned()
+        &"exception-pop: `pop_exception` is outside of the handler whose exception it ends".to_owned()
     ));
 }
 

@@ -6,7 +6,7 @@ use crate::builtin::Builtin;
 use crate::entity::Slot;
 use crate::func::{CalleeData, ForeignData, Param, Signature, SlotData};
 use crate::intrinsic::Intrinsic;
-use crate::module::{Global, Literal};
+use crate::module::{Global, GlobalKind, Literal};
 use crate::op::{Access, Op, Ordering, Region};
 use crate::types::{DeclKind, FieldDecl, PtrClass};
 use cranelift_entity::EntityRef;
@@ -36,7 +36,7 @@ fn statements() {
     b.bottom(end).ret(&[float]);
     b.expect(&[
         "type-operand: operand 1 of `goto … if not` has the type `Int64`, not `Bool`",
-        "type-result: `π` gives `Int64`, not `Float64`",
+        "type-result: `π` returns `Int64`, not `Float64`",
         "type-operand: operand 1 of `φ` has the type `Float64`, not `Int64`",
         "type-operand: operand 1 of `return` has the type `Float64`, not `Int64`",
     ]);
@@ -86,19 +86,19 @@ fn arithmetic() {
     b.ret(nothing);
     b.expect(&[
         "type-unequal: `add_int` takes operands of one type, but operand 1 is `Int64` and operand 2 is `UInt64`",
-        "type-result: `add_int` gives `Int64`, not `Int32`",
+        "type-result: `add_int` returns `Int64`, not `Int32`",
         "type-operand: operand 1 of `add_float` has the type `Int64`, not another kind of number",
         "type-operand: operand 1 of `not_int` has the type `String`, not a primitive type",
-        "type-result: `slt_int` gives `Bool`, not `Int64`",
-        "type-result: `sext_int` gives a type that fits the operands, not `Int32`",
+        "type-result: `slt_int` returns `Bool`, not `Int64`",
+        "type-result: `sext_int` returns a type that fits the operands, not `Int32`",
         "type-operand: operand 1 of `sitofp` has the type `Float64`, not another kind of number",
-        "type-result: `checked_sadd_int` gives `Tuple{Int64, Bool}`, not `Int64`",
+        "type-result: `checked_sadd_int` returns `Tuple{Int64, Bool}`, not `Int64`",
         "type-operand: operand 1 of `pointerref` has the type `Int64`, not a `Ptr`",
-        "type-result: `pointerref` gives `Int64`, not `Float64`",
+        "type-result: `pointerref` returns `Int64`, not `Float64`",
         "type-operand: operand 2 of `pointerset` has the type `Float64`, not `Int64`",
         "type-operand: operand 1 of `add_int` has the type `Ptr{Int64}`, not an integer or float",
         "type-operand: operand 1 of `add_ptr` has the type `Int64`, not a pointer",
-        "type-order: `:relaxed` is no memory order",
+        "type-order: `:relaxed` is not a memory order",
     ]);
 }
 
@@ -134,7 +134,7 @@ fn objects() {
     b.op(Op::Builtin(Builtin::Ifelse), &[three, three, three], Type::INT64);
     b.ret(nothing);
     b.expect(&[
-        "type-result: `getfield` gives `Int64`, not `String`",
+        "type-result: `getfield` returns `Int64`, not `String`",
         "type-field: `Node` has no field `none`; its fields: val, any, id",
         "type-operand: operand 2 of `getfield` has the type `Float64`, not a field's name or number",
         "type-field: `Vector{Int64}` has no field `none`; it has 0 fields",
@@ -146,7 +146,7 @@ fn objects() {
         "type-new: `%new` makes no `Any`: it is not concrete",
         "type-new: `%new` makes no `String`: only the run time makes its objects",
         "type-field-count: `Node` has 3 fields, but 2 values are given",
-        "type-result: `tuple` gives `Tuple{Int64, Float64}`, not `Tuple{Int64, Int64}`",
+        "type-result: `tuple` returns `Tuple{Int64, Float64}`, not `Tuple{Int64, Int64}`",
         "type-operand: operand 1 of `ifelse` has the type `Int64`, not `Bool`",
     ]);
 }
@@ -178,10 +178,10 @@ fn low_types() {
         "low-address: memory is not reached through a `i64`",
         "low-constant: constant memory is written",
         "type-operand: operand 1 of `brolga_print_int` has the type `f64`, not `i64`",
-        "low-order: `release` is no order for this access",
+        "low-order: `release` is not an order for this access",
         "type-operand: operand 3 of `mem_copy` has the type `f64`, not `i64`",
         "low-align: an alignment of 2^13 bytes does not exist",
-        "type-result: `checked_sadd_int` gives `i8`, not `i64`",
+        "type-result: `checked_sadd_int` returns `i8`, not `i64`",
         "type-operand: operand 1 of `return` has the type `f64`, not `i64`",
     ]);
 }
@@ -230,7 +230,7 @@ fn pointer_classes() {
         "low-class: a `tracked` does not become a `i64`",
         "low-address: memory is not reached through a `calleerooted`",
         "low-memory-class: a `derived` pointer is not kept in memory",
-        "type-result: `add_ptr` gives `derived`, not `tracked`",
+        "type-result: `add_ptr` returns `derived`, not `tracked`",
         "low-return-class: a `derived` pointer is not returned",
     ]);
 }
@@ -253,7 +253,7 @@ fn callees_exist() {
     module.add_func(method("stop", &cx, &[], Type::BOTTOM)).unwrap();
     let x = cx.names.intern("x");
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
-    module.add_global(Global { name: x, ty: Type::INT64, init, is_const: false }).unwrap();
+    module.add_global(Global { name: x, ty: Type::INT64, init, kind: GlobalKind::Variable }).unwrap();
     b.module = Some(module);
     let (int, float) = (b.arg(1), b.arg(2));
     let invoke = |b: &mut Bench, name: &str, args: &[Value], result| {
@@ -275,7 +275,7 @@ fn callees_exist() {
     let nothing = b.nothing();
     b.ret(nothing);
     b.expect(&[
-        "type-result: `invoke` gives `Int64`, not `String`",
+        "type-result: `invoke` returns `Int64`, not `String`",
         "call-arity: the callee takes 0 to 1 arguments, not 2",
         "call-global: there is no global variable `y`",
     ]);
@@ -308,10 +308,10 @@ fn calls_agree_with_their_callee() {
     b.expect(&[
         "type-operand: operand 1 of `invoke` has the type `Int64`, not `typeof(g)`",
         "type-operand: operand 2 of `invoke` has the type `Float64`, not `Int64`",
-        "call-arity: the callee takes 1 arguments, not 0",
+        "call-arity: the callee takes 1 argument, not 0",
         "call-refused: `llvmcall` is not supported: `llvmcall` holds LLVM IR, which is not translated; use `foreigncall`",
         "type-operand: operand 1 of `foreigncall` has the type `Float64`, not `Int64`",
-        "call-arity: the callee takes at least 1 arguments, not 0",
+        "call-arity: the callee takes at least 1 argument, not 0",
     ]);
 }
 
@@ -337,7 +337,7 @@ fn c_functions_give_as_many_values_as_their_result_says() {
     b.expect(&[
         "structure-result-count: `foreigncall` has 2 results, not 3",
         "structure-result-count: `foreigncall` has 1 results, not 2",
-        "type-result: `foreigncall` gives `Tuple{Int64, Int64}`, not `i64`",
+        "type-result: `foreigncall` returns `Tuple{Int64, Int64}`, not `i64`",
     ]);
 }
 
@@ -366,9 +366,36 @@ fn globals_start_with_a_value_of_their_type() {
     let mut module = Module::new(cx.clone());
     let init = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
     module
-        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, is_const: false })
+        .add_global(Global { name: cx.names.intern("x"), ty: Type::STRING, init, kind: GlobalKind::Variable })
         .unwrap();
     let found = verify_module(&module).unwrap_err();
     let message = found.globals[0].message(&cx);
     assert_eq!(message, "the first value of global `x` has the type `Int64` and not `String`");
+}
+
+/// A module from a builder, whose globals have no positions.
+#[test]
+fn threads_do_not_share_the_first_value_of_a_thread_local_global() {
+    let cx = Context::new();
+    let mut module = Module::new(cx.clone());
+    let one = Literal::Const(Const::Bits { ty: Type::INT64, bits: 1 });
+    let list =
+        Literal::Array { ty: cx.types.vector(Type::INT64).unwrap(), dims: vec![1], items: vec![one.clone()] };
+    let within = cx.types.tuple(&[Type::INT64, list.ty()]).unwrap();
+    let within = Literal::Aggregate { ty: within, fields: vec![one.clone(), list.clone()] };
+    for (name, init) in [("one", one), ("list", list), ("within", within)] {
+        for kind in [GlobalKind::Variable, GlobalKind::ThreadLocal, GlobalKind::Constant] {
+            let name = cx.names.intern(&format!("{name}{kind:?}"));
+            module.add_global(Global { name, ty: Type::ANY, init: init.clone(), kind }).unwrap();
+        }
+    }
+    let found = verify_module(&module).unwrap_err();
+    let refused: Vec<&str> = found.globals.iter().map(|global| cx.names.text(global.name)).collect();
+    assert_eq!(refused, ["listThreadLocal", "withinThreadLocal"]);
+    assert!(found.globals.iter().all(|global| global.rule == GlobalRule::SharedByThreads));
+    let message = found.globals[0].message(&cx);
+    assert!(
+        message.starts_with("the first value of the thread-local global `listThreadLocal` has"),
+        "{message}"
+    );
 }

@@ -182,7 +182,7 @@ impl<'a> Memory<'a> {
                 if self.collect(func, values, &question, &mut { budget }).is_none() {
                     return Fuel::Left;
                 }
-                "loads moved to a way in"
+                "loads moved to an entering edge"
             }
         };
         let value = match found {

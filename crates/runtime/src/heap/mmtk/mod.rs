@@ -177,7 +177,7 @@ impl Mmtk {
         };
         set("plan", plan, "the plan")?;
         set("gc_trigger", &format!("FixedHeapSize:{}", options.bytes), "a heap of this size")?;
-        set("threads", &options.threads.to_string(), "so many threads")?;
+        set("threads", &options.threads.to_string(), "this number of threads")?;
         if options.move_all {
             set("immix_always_defrag", "true", "moving")?;
             set("immix_defrag_every_block", "true", "moving")?;
