@@ -27,5 +27,5 @@ s_bytes(n::Int, m::Int) = (v = UInt8[i & 0x7f for i in 1:n]; s = 0; for k in 1:m
 s_saxpy(n::Int, m::Int) = (x = Float32[i for i in 1:n]; y = zeros(Float32, n); for k in 1:m; a = Float32(k); for i in 1:n; y[i] = a * x[i] + y[i]; end; end; Float64(y[n]))
 end
 const CASES = [("s_dist", [(10, 2)]), ("s_lerp", [(10, 2)]), ("s_cubes", [(10, 2)]), ("s_hash", [(40, 2)]), ("s_norms", [(5,)]), ("s_addmat", [(5,)]), ("s_rowsum", [(5,)]), ("s_heat", [(8,)]), ("s_range", [(40, 2)]), ("s_odd", [(40, 3)]), ("s_fir", [(40, 2)]), ("s_pascal", [(20,)]), ("s_digits", [(20,)]), ("s_repr", [(20,)]), ("s_bytes", [(70, 2)]), ("s_saxpy", [(40, 2)])]
-# The sizes that docs/performance.md measures.
+# The sizes that `benches/julia.rs` times.
 const TIMED = [("s_dist", (10000, 10)), ("s_lerp", (10000, 10)), ("s_cubes", (10000, 10)), ("s_hash", (10000, 10)), ("s_norms", (100,)), ("s_addmat", (100,)), ("s_rowsum", (100,)), ("s_heat", (100,)), ("s_range", (10000, 10)), ("s_odd", (10000, 10)), ("s_fir", (10000, 10)), ("s_pascal", (1000,)), ("s_digits", (1000,)), ("s_repr", (1000,)), ("s_bytes", (10000, 10)), ("s_saxpy", (10000, 10))]

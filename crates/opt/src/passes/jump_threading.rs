@@ -12,7 +12,8 @@
 //! target share one copy of the block, which ends in a jump to it. The values of the block then have two definitions, and
 //! `ssa_repair` repairs the uses.
 //!
-//! Not threaded: through heads of loops, where a path around the test is another loop; through blocks with instructions that must not be
+//! Not threaded: through heads of loops to their bodies, where a path around the test is another loop (an edge that leaves the loop by its head may leave it at
+//! once); through blocks with instructions that must not be
 //! copied (calls, fences, operations on the task) or with too many; from `enter`. A block takes part in one rewrite of a run at most.
 //!
 //! Cost: one visit to each block with a branch and each of its edges; the copied code is bounded for a block and for the function.
@@ -39,8 +40,8 @@ pub(crate) const PASS: Pass = Pass::new("jump-threading", PassLevel::Both, run)
 /// saves one branch.
 const MAX_COPIED: usize = 6;
 
-/// φ of a block: each becomes two.
-const MAX_PHIS: usize = 8;
+/// φ of a block: each becomes two. A loop over two iterators carries a state, a value and three flags for each.
+const MAX_PHIS: usize = 16;
 
 /// Incoming edges of a block that are examined.
 const MAX_WAYS: usize = 16;
@@ -88,12 +89,14 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     let mut growth = MIN_GROWTH + func.inst_count() / 8;
     for &block in rpo.blocks() {
         let Some(size) = copied_size(func, cx, block) else { continue };
-        if loops.is_header(block) || used.contains(block) || func.entry() == Some(block) {
+        if used.contains(block) || func.entry() == Some(block) {
             continue;
         }
+        let inside = loops.loop_of(block).filter(|_| loops.is_header(block));
+        let may_lead_to = |target| inside.is_none_or(|l| !loops.contains(l, target));
         let threads = threads(func, cx, block);
         let mut copies = Vec::new();
-        for (ways, target) in threads.into_iter().filter(|(ways, _)| !ways.is_empty()) {
+        for (ways, target) in threads.into_iter().filter(|(ways, to)| !ways.is_empty() && may_lead_to(*to)) {
             let busy = ways.iter().chain([&target]).any(|&b| used.contains(b));
             if busy || target == block || size > growth || !cx.spend("threaded jumps") {
                 continue;

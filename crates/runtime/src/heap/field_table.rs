@@ -9,12 +9,19 @@
 //!
 //! Cost of a search: linear in the fields, which are few.
 
+use std::sync::OnceLock;
+
 use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, Type};
 
+use super::desc::TypeRef;
+
 /// The fields of a struct, tuple or named tuple.
 #[derive(Debug, Default)]
-pub(crate) struct FieldTable(Box<[FieldRow]>);
+pub(crate) struct FieldTable {
+    rows: Box<[FieldRow]>,
+    is_tuple: bool,
+}
 
 /// A field.
 #[derive(Debug)]
@@ -29,12 +36,22 @@ pub(crate) struct FieldRow {
     pub(crate) is_const: bool,
     /// Whether it is declared `@atomic`.
     pub(crate) is_atomic: bool,
+    /// The run-time form of its type, if values are inline and one was boxed.
+    part: OnceLock<TypeRef>,
 }
 
 impl FieldRow {
     /// The name; `None` for tuples.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// The run-time form of the type of its inline values, from `make` the first time.
+    pub(crate) fn part(&self, make: impl FnOnce() -> Option<TypeRef>) -> Option<&TypeRef> {
+        match self.part.get() {
+            Some(known) => Some(known),
+            None => make().map(|made| self.part.get_or_init(|| made)),
+        }
     }
 }
 
@@ -52,24 +69,30 @@ impl FieldTable {
                 offset: field.offset as usize,
                 is_const: decl.is_some_and(|decl| decl.is_const),
                 is_atomic: decl.is_some_and(|decl| decl.is_atomic),
+                part: OnceLock::new(),
             }
         });
-        FieldTable(rows.collect())
+        FieldTable { rows: rows.collect(), is_tuple: types.tuple_elements(ty).is_some() }
     }
 
     /// The approximate size of the table, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let names = self.0.iter().filter_map(|row| row.name()).map(|name| name.len() + 16);
-        size_of_val(&*self.0) + names.sum::<usize>()
+        let names = self.rows.iter().filter_map(|row| row.name()).map(|name| name.len() + 16);
+        size_of_val(&*self.rows) + names.sum::<usize>()
     }
 
     /// The fields in order.
     pub(crate) fn rows(&self) -> &[FieldRow] {
-        &self.0
+        &self.rows
+    }
+
+    /// Whether it is a tuple's.
+    pub(crate) fn is_tuple(&self) -> bool {
+        self.is_tuple
     }
 
     /// The position, from 0, of the field with this name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
-        self.0.iter().position(|row| row.name.as_ref().is_some_and(|known| known.as_bytes() == name))
+        self.rows.iter().position(|row| row.name.as_ref().is_some_and(|known| known.as_bytes() == name))
     }
 }
