@@ -26,7 +26,6 @@ e_charcount(n::Int) = (s = repeat("the quick brown fox ", n); d = Dict{Char,Int}
 e_vowels(n::Int) = (s = repeat("the quick brown fox ", n); c = 0; for ch in s; if ch == 'a' || ch == 'e' || ch == 'i' || ch == 'o' || ch == 'u'; c += 1; end; end; c)
 e_caesar(n::Int) = (s = repeat("hello world ", n); io = IOBuffer(); for c in s; print(io, 'a' <= c <= 'z' ? 'a' + (c - 'a' + 3) % 26 : c); end; sizeof(String(take!(io))))
 e_palin(n::Int) = (c = 0; for i in 1:n; s = string(i); s == reverse(s) && (c += 1); end; c)
-e_split(n::Int) = (s = join(["w$(i % 7)" for i in 1:n], " "); c = 0; for w in split(s, ' '); c += length(w); end; c)
 e_parse(n::Int) = (v = [string(i * 7) for i in 1:n]; s = 0; for x in v; s += parse(Int, x); end; s)
 e_strhash(n::Int) = (s = repeat("abcdefgh", n); h = UInt32(2166136261); for b in codeunits(s); h = (h ⊻ b) * 0x01000193; end; Int(h))
 e_djb(n::Int) = (s = repeat("abcdefgh", n); h = 5381; for c in s; h = (h * 33 + Int(c)) & 0xffffffff; end; h)
@@ -175,7 +174,7 @@ end
 const TIMED = [
     ("e_popcount", (10000, 10)), ("e_hamming", (10000, 10)), ("e_zeros", (100000,)), ("e_parity", (100000,)), ("e_bitrev", (100000,)), ("e_xorshift", (100000,)),
     ("e_reprs", (1000,)), ("e_interp", (1000,)), ("e_floatstr", (1000,)), ("e_digitsum", (1000,)), ("e_digitloop", (10000,)), ("e_bytehist", (1000,)), ("e_charcount", (1000,)),
-    ("e_vowels", (1000,)), ("e_caesar", (1000,)), ("e_palin", (1000,)), ("e_split", (1000,)), ("e_parse", (1000,)), ("e_strhash", (1000,)), ("e_djb", (1000,)), ("e_upper", (1000,)),
+    ("e_vowels", (1000,)), ("e_caesar", (1000,)), ("e_palin", (1000,)), ("e_parse", (1000,)), ("e_strhash", (1000,)), ("e_djb", (1000,)), ("e_upper", (1000,)),
     ("e_replace", (1000,)), ("e_occurs", (1000,)), ("e_wordfreq", (1000,)), ("e_dictgroup", (10000,)), ("e_setuniq", (10000,)), ("e_evens", (10000,)), ("e_filtmap", (100000,)),
     ("e_compif", (100000,)), ("e_zip", (10000,)), ("e_enum", (10000,)), ("e_revrange", (100000,)), ("e_steprange", (100000,)), ("e_floatrange", (10000,)), ("e_takewhile", (100000,)),
     ("e_points", (10000,)), ("e_accounts", (1000,)), ("e_list", (10000,)), ("e_particles", (1000,)), ("e_bubble", (300,)), ("e_insert", (300,)), ("e_sort", (10000,)),

@@ -60,7 +60,6 @@ z_shell(n::Int) = begin
     end
     v[1] + v[n]
 end
-z_sortrev(n::Int) = (v = [(i * 7919) % 10007 for i in 1:n]; sort!(v, rev = true); v[1])
 z_trace(n::Int) = (a = [i * j % 10 for i in 1:n, j in 1:n]; b = [i + j for i in 1:n, j in 1:n]; s = 0; for i in 1:n, k in 1:n; s += a[i, k] * b[k, i]; end; s)
 z_conv2(n::Int) = (a = [(i * j) % 9 + 0.0 for i in 1:n, j in 1:n]; b = zeros(n, n); for j in 2:n-1, i in 2:n-1; s = 0.0; for q in -1:1, p in -1:1; s += a[i+p, j+q]; end; b[i, j] = s / 9; end; sum(b))
 z_coins(n::Int) = (w = zeros(Int, n + 1); w[1] = 1; for c in (1, 5, 10, 25, 50); for i in c:n; w[i+1] += w[i-c+1]; end; end; w[n+1])
@@ -80,7 +79,7 @@ const TIMED = [
     ("z_bitset", (10000, 10)), ("z_gray", (100000,)), ("z_ilog", (100000,)), ("z_fnv64", (1000,)), ("z_adler", (100000,)), ("z_csv", (1000,)), ("z_tostrings", (1000,)), ("z_lpad", (1000,)),
     ("z_hex", (1000,)), ("z_reverse", (1000,)), ("z_brackets", (1000,)), ("z_wordlens", (1000,)), ("z_anagram", (1000,)), ("z_invert", (1000,)), ("z_symcount", (10000,)), ("z_tupdict", (10000,)),
     ("z_setops", (1000,)), ("z_partition", (10000,)), ("z_pairs3", (300,)), ("z_flatten", (10000,)), ("z_take", (10000,)), ("z_accum", (10000,)), ("z_diffs", (10000,)), ("z_vec3", (10000,)),
-    ("z_stack", (10000,)), ("z_bst", (1000,)), ("z_heap", (10000,)), ("z_merge", (10000,)), ("z_shell", (1000,)), ("z_sortrev", (10000,)), ("z_trace", (100,)), ("z_conv2", (64,)),
+    ("z_stack", (10000,)), ("z_bst", (1000,)), ("z_heap", (10000,)), ("z_merge", (10000,)), ("z_shell", (1000,)), ("z_trace", (100,)), ("z_conv2", (64,)),
     ("z_coins", (10000,)), ("z_maxsub", (10000,)), ("z_simpson", (10000,)), ("z_montepi", (100000,)), ("z_modpow", (1000,)), ("z_divsum", (1000,)), ("z_memo", (300,)), ("z_foldl", (100000,)),
     ("z_countf", (10000,)), ("z_extrema", (10000,)), ("z_findall", (10000,)),
 ]

@@ -168,7 +168,7 @@ impl Search<'_> {
         self.make(Made::Unary(Vex::new(OF, 0xe6).prefix(2).words(true).evex(), of), false)
     }
 
-    /// The number of ones in each word: those of its bytes, added up.
+    /// The number of ones in each word: the sum over its bytes.
     fn counted_bits(&mut self, of: Wide) -> Wide {
         let zero = self.constant_of(0);
         let bytes = self.make(Made::Unary(Vex::new(OF38, 0x54).evex(), of), false);

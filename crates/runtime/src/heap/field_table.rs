@@ -9,12 +9,8 @@
 //!
 //! Cost of a search: linear in the fields, which are few.
 
-use std::sync::OnceLock;
-
 use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, Type};
-
-use super::desc::TypeRef;
 
 /// The fields of a struct, tuple or named tuple.
 #[derive(Debug, Default)]
@@ -36,22 +32,12 @@ pub(crate) struct FieldRow {
     pub(crate) is_const: bool,
     /// Whether it is declared `@atomic`.
     pub(crate) is_atomic: bool,
-    /// The run-time form of its type, if values are inline and one was boxed.
-    part: OnceLock<TypeRef>,
 }
 
 impl FieldRow {
     /// The name; `None` for tuples.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
-    }
-
-    /// The run-time form of the type of its inline values, from `make` the first time.
-    pub(crate) fn part(&self, make: impl FnOnce() -> Option<TypeRef>) -> Option<&TypeRef> {
-        match self.part.get() {
-            Some(known) => Some(known),
-            None => make().map(|made| self.part.get_or_init(|| made)),
-        }
     }
 }
 
@@ -69,7 +55,6 @@ impl FieldTable {
                 offset: field.offset as usize,
                 is_const: decl.is_some_and(|decl| decl.is_const),
                 is_atomic: decl.is_some_and(|decl| decl.is_atomic),
-                part: OnceLock::new(),
             }
         });
         FieldTable { rows: rows.collect(), is_tuple: types.tuple_elements(ty).is_some() }

@@ -218,7 +218,7 @@ fn boxed_part(
     let runtime = thread.runtime()?;
     let of = tuple()?.desc();
     let row = of.field_table().rows().get(index).filter(|row| row.repr == FieldRepr::Inline)?;
-    let desc = row.part(|| runtime.heap().type_object(of.context(), row.ty).ok())?;
+    let desc = of.part(index, || runtime.heap().type_object(of.context(), row.ty).ok())?;
     let ObjectKind::Struct(layout) = desc.kind() else { return None };
     if let Some(instance) = runtime.heap().types().instance(desc) {
         return Some(instance.pointer().as_ptr());
