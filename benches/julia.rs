@@ -220,7 +220,11 @@ fn measure(path: &Path, name: &str, size: &[i64], mut julia: Option<&mut Julia>)
             beside = Some(Times { call: now.call.min(before.call), first: before.first });
         }
         for (call, unit) in calls.iter_mut().zip(&units) {
-            *call = (*call).min(time_of_call(unit, name, size, &program));
+            let Some(now) = time_of_call(unit, name, size, &program) else {
+                println!("{name:<14} returns an object, so it is not timed");
+                return None;
+            };
+            *call = (*call).min(now);
         }
     }
     print!("{name:<14}{:>9.0}", micros(read));
@@ -251,7 +255,8 @@ fn best<T>(runs: usize, mut run: impl FnMut() -> T) -> (T, Duration) {
     (last.expect("at least one run"), shortest)
 }
 
-fn time_of_call(unit: &Unit, name: &str, size: &[i64], program: &Program) -> Duration {
+/// `None` for a function whose result is an object.
+fn time_of_call(unit: &Unit, name: &str, size: &[i64], program: &Program) -> Option<Duration> {
     let is_float = program.unit().checks.first().is_some_and(|check| {
         program.source().slice(check.span).rsplit("==").next().is_some_and(|value| value.contains('.'))
     });
@@ -259,21 +264,21 @@ fn time_of_call(unit: &Unit, name: &str, size: &[i64], program: &Program) -> Dur
         ($args:expr, $types:ty) => {
             match is_float {
                 true => {
-                    let func = unit.func::<$types, f64>(name).expect("a function");
+                    let func = unit.func::<$types, f64>(name).ok()?;
                     shortest(|| func.call(black_box($args)).expect("a value"))
                 }
                 false => {
-                    let func = unit.func::<$types, i64>(name).expect("a function");
+                    let func = unit.func::<$types, i64>(name).ok()?;
                     shortest(|| func.call(black_box($args)).expect("a value"))
                 }
             }
         };
     }
-    match *size {
+    Some(match *size {
         [n] => timed!((n,), (i64,)),
         [n, m] => timed!((n, m), (i64, i64)),
         _ => panic!("{name} has {} sizes", size.len()),
-    }
+    })
 }
 
 /// The shortest of the calls that fit into the budget.
