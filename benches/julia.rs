@@ -1,157 +1,183 @@
-//! Kernels that a real Julia printed: the time of a call, and of reading and compiling, beside Julia where there is one.
+//! Programs that a real Julia printed: the time of a call, and of reading and compiling, beside Julia where there is one.
 //!
 //! ```text
-//! cargo bench --bench julia                          all kernels
+//! cargo bench --bench julia                          all programs
 //! cargo bench --bench julia -- sieve                 those with this in their names
 //! JULIA=…/bin/julia cargo bench --bench julia        beside this Julia; without the variable, the one on the path
 //! ```
 //!
-//! The first table has programs of `tests/julia/`, whose source is `tests/julia/source/kernels.jl`: Julia compiles and runs that source, and Brolga the typed IR that Julia 1.5
-//! printed of it. The second one has the programs `../shared/julia/k_*.txt` beside a checkout, where they are there; they have no source, and `../shared/julia/speed.md` has times
-//! of Julia on the machine where they were printed.
+//! A table for each file of `tests/julia/source/` in [`SOURCES`]: Julia compiles and runs that source, and Brolga the typed IR that Julia 1.5 printed of it, which is in
+//! `tests/julia/` or `tests/julia/timed/`. `const TIMED` of a source has the names and sizes. A last table has the programs `../shared/julia/k_*.txt` beside a checkout, where they
+//! are there; they have no source, and `../shared/julia/speed.md` has times of Julia on the machine where they were printed.
 //!
-//! The checks of a program hold before it is timed. A time is the best of several runs, so other processes count for little. Compile times are of a fresh engine: reading
-//! the text, and making the code of the kernel and all that it calls. Julia's is that of the first call, which infers and compiles.
+//! The checks of a program hold before it is timed. A time is the best of several calls, in two turns of Julia and of each level one after the other, so other processes count for
+//! little. Compile times are of a fresh engine: reading the text, and making the code of the kernel and all that it calls. Julia's is that of the first call, which infers and
+//! compiles.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Unit, Verdict};
 
-/// The arguments of a kernel.
-#[derive(Clone, Copy)]
-enum Args {
-    One(i64),
-    Two(i64, i64),
-}
-
-/// Kernels with a source, each with a size that makes a call take between some microseconds and some milliseconds.
-const WITH_SOURCE: [(&str, i64); 29] = [
-    ("axpy", 10_000),
-    ("catcherr", 1_000),
-    ("closures", 100_000),
-    ("collatz", 10_000),
-    ("dictsum", 10_000),
-    ("dot", 10_000),
-    ("dotsimd", 10_000),
-    ("fibr", 25),
-    ("filtersum", 100_000),
-    ("histogram", 100_000),
-    ("joinints", 1_000),
-    ("life", 100),
-    ("mandelc", 60),
-    ("mapsum", 10_000),
-    ("matmul", 60),
-    ("maxmin", 10_000),
-    ("nqueens", 7),
-    ("powermod_sum", 10_000),
-    ("prefix", 10_000),
-    ("quicksort", 10_000),
-    ("shapes", 10_000),
-    ("sieve", 100_000),
-    ("sortby", 5_000),
-    ("spectral", 100),
-    ("strbuild", 1_000),
-    ("trees", 14),
-    ("utf8count", 10_000),
-    ("vecsum", 100_000),
-    ("wordcount", 10_000),
+/// The sources, without `.jl`, and what the programs of each are.
+const SOURCES: [(&str, &str); 5] = [
+    ("kernels", "kernels"),
+    ("sixth", "loops over arrays, ranges and dictionaries"),
+    ("seventh", "loops in lanes, text of numbers"),
+    ("eighth", "ordinary code of many kinds"),
+    ("ninth", "more of it, measured last"),
 ];
 
-/// Kernels without a source.
-const SHARED: [(&str, Args); 11] = [
-    ("k_crc", Args::One(100_000)),
-    ("k_mandel", Args::One(40)),
-    ("k_parseint", Args::One(1_000)),
-    ("k_quicksort", Args::One(20_000)),
-    ("k_ratstat", Args::One(1_000)),
-    ("k_shapes", Args::Two(1_000, 10)),
-    ("k_sieve", Args::One(100_000)),
-    ("k_sieve_bool", Args::One(100_000)),
-    ("k_sortcmp", Args::One(20_000)),
-    ("k_strcat", Args::One(1_000)),
-    ("k_sumint", Args::Two(10_000, 10)),
+/// Programs without a source.
+const SHARED: [(&str, &[i64]); 11] = [
+    ("k_crc", &[100_000]),
+    ("k_mandel", &[40]),
+    ("k_parseint", &[1_000]),
+    ("k_quicksort", &[20_000]),
+    ("k_ratstat", &[1_000]),
+    ("k_shapes", &[1_000, 10]),
+    ("k_sieve", &[100_000]),
+    ("k_sieve_bool", &[100_000]),
+    ("k_sortcmp", &[20_000]),
+    ("k_strcat", &[1_000]),
+    ("k_sumint", &[10_000, 10]),
 ];
+
+/// A program that is not part of the means: Julia takes some hundred times as long for an exception.
+const NOT_IN_MEANS: &str = "catcherr";
 
 const LEVELS: [OptLevel; 3] = [OptLevel::O0, OptLevel::O2, OptLevel::O3];
 
-/// How long a kernel is called over and over at one level.
-const BUDGET: Duration = Duration::from_millis(300);
+/// How long a program is called over and over at one level, in one turn.
+const BUDGET: Duration = Duration::from_millis(150);
+
+/// Rows whose quotient at O2 is above this are listed at the end.
+const SLOW: f64 = 1.5;
 
 fn main() {
     // `cargo bench` hands `--bench` through.
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let is_wanted = |name: &str| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str()));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own: Vec<(&str, i64)> = WITH_SOURCE.into_iter().filter(|(name, _)| is_wanted(name)).collect();
-    let julia = times_of_julia(&root.join("tests/julia/source/time.jl"), &own);
-    header(julia.is_some());
-    let mut ratios: [Vec<f64>; 3] = Default::default();
-    for (name, size) in own {
-        let path = root.join(format!("tests/julia/{name}_15.txt"));
-        let beside = julia.as_ref().and_then(|times| times.get(name));
-        let Some(calls) = measure(&path, name, Args::One(size), beside.copied()) else { continue };
-        for (ratios, call) in ratios.iter_mut().zip(calls) {
-            ratios.extend(beside.map(|beside| micros(call) / beside.call));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia");
+    let mut slow = Vec::new();
+    for (source, what) in SOURCES {
+        let source = folder.join(format!("source/{source}.jl"));
+        let programs: Vec<(String, Vec<i64>)> =
+            timed(&source).into_iter().filter(|(name, _)| is_wanted(name)).collect();
+        if programs.is_empty() {
+            continue;
         }
+        let mut julia = Julia::start(&source);
+        println!("{what}");
+        header(julia.is_some());
+        let mut ratios = Vec::new();
+        for (name, size) in &programs {
+            let rows = ["", "timed/"].map(|place| folder.join(format!("{place}{name}_15.txt")));
+            let Some(path) = rows.iter().find(|path| path.is_file()) else {
+                println!("{name:<14} has no rows");
+                continue;
+            };
+            let Some(row) = measure(path, name, size, julia.as_mut()) else { continue };
+            if row[1] > SLOW {
+                slow.push(format!("{name} {:.2}", row[1]));
+            }
+            if name != NOT_IN_MEANS {
+                ratios.push(row);
+            }
+        }
+        if ratios.len() > 1 {
+            let mean = |at: usize| {
+                let logarithms = ratios.iter().map(|row: &[f64; 3]| row[at].ln());
+                (logarithms.sum::<f64>() / ratios.len() as f64).exp()
+            };
+            let [o0, o2, o3] = [0, 1, 2].map(mean);
+            println!("geometric mean ÷ Julia, {} programs: O0 {o0:.2}, O2 {o2:.2}, O3 {o3:.2}", ratios.len());
+        }
+        println!();
     }
-    if ratios[0].len() > 1 {
-        let mean = |ratios: &Vec<f64>| {
-            (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
-        };
-        let [o0, o2, o3] = [0, 1, 2].map(|at| mean(&ratios[at]));
-        println!("geometric mean ÷ Julia, {} kernels: O0 {o0:.2}, O2 {o2:.2}, O3 {o3:.2}", ratios[0].len());
+    if !slow.is_empty() {
+        println!("above {SLOW} at O2: {}\n", slow.join(", "));
     }
-    let Some(folder) = root.ancestors().map(|dir| dir.join("shared/julia")).find(|dir| dir.is_dir()) else {
+    let Some(folder) = folder.ancestors().map(|dir| dir.join("shared/julia")).find(|dir| dir.is_dir()) else {
         println!("there is no folder `shared/julia` beside the checkout");
         return;
     };
-    println!();
     header(false);
-    for (name, args) in SHARED {
+    for (name, size) in SHARED {
         if is_wanted(name) {
-            measure(&folder.join(format!("{name}.txt")), name, args, None);
+            measure(&folder.join(format!("{name}.txt")), name, size, None);
         }
     }
+}
+
+/// The names and sizes in `const TIMED` of a source: `("name", (1000, 10)), ("other", (5,)),`.
+fn timed(source: &Path) -> Vec<(String, Vec<i64>)> {
+    let text = std::fs::read_to_string(source).expect("a source");
+    let list = text.split_once("const TIMED = [").expect("a list of programs").1;
+    let list = list.split_once(']').expect("the end of the list").0;
+    let program = |entry: &str| {
+        let (name, size) = entry.split_once("\", (").expect("a name and a size");
+        let numbers = size.split([',', ')']).filter_map(|word| word.trim().parse().ok());
+        (name.to_owned(), numbers.collect())
+    };
+    list.split("(\"").skip(1).map(program).collect()
+}
+
+/// A process of Julia that times programs of one source.
+struct Julia {
+    process: Child,
+    answers: BufReader<std::process::ChildStdout>,
 }
 
 /// Times of Julia: microseconds of a call, milliseconds of the first one.
 #[derive(Clone, Copy)]
-struct Julia {
+struct Times {
     call: f64,
     first: f64,
 }
 
-/// Times of Julia by kernel; nothing where there is none.
-#[expect(clippy::disallowed_methods, reason = "a bench is a command of its own")]
-fn times_of_julia(script: &Path, kernels: &[(&str, i64)]) -> Option<BTreeMap<String, Julia>> {
-    let julia = std::env::var_os("JULIA").map_or_else(|| PathBuf::from("julia"), PathBuf::from);
-    let mut command = Command::new(julia);
-    command.arg("-O2").arg(script);
-    for (name, size) in kernels {
-        command.args([name.to_string(), size.to_string()]);
+impl Julia {
+    /// Nothing where there is no Julia.
+    #[expect(clippy::disallowed_methods, reason = "a bench is a command of its own")]
+    fn start(source: &Path) -> Option<Julia> {
+        let julia = std::env::var_os("JULIA").map_or_else(|| PathBuf::from("julia"), PathBuf::from);
+        let script = source.with_file_name("time.jl");
+        let mut command = Command::new(julia);
+        command.arg("-O2").arg(script).arg(source).stdin(Stdio::piped()).stdout(Stdio::piped());
+        match command.spawn() {
+            Ok(mut process) => {
+                let answers = BufReader::new(process.stdout.take().expect("a pipe"));
+                Some(Julia { process, answers })
+            }
+            Err(error) => {
+                println!("without Julia: {error}");
+                None
+            }
+        }
     }
-    let output = match command.output() {
-        Ok(output) if output.status.success() => output,
-        Ok(output) => {
-            println!("julia failed: {}", String::from_utf8_lossy(&output.stderr));
-            return None;
-        }
-        Err(error) => {
-            println!("without Julia: {error}");
-            return None;
-        }
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let time = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next()?.to_owned();
-        Some((name, Julia { call: words.next()?.parse().ok()?, first: words.next()?.parse().ok()? }))
-    };
-    Some(text.lines().filter_map(time).collect())
+
+    fn times(&mut self, name: &str, size: &[i64]) -> Times {
+        let words: Vec<String> = size.iter().map(i64::to_string).collect();
+        let question = format!("{name} {}\n", words.join(" "));
+        self.process.stdin.as_mut().expect("a pipe").write_all(question.as_bytes()).expect("Julia reads");
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).expect("Julia answers");
+        let numbers: Vec<f64> = answer.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let &[call, first] = numbers.as_slice() else { panic!("{name}: Julia answers {answer:?}") };
+        Times { call, first }
+    }
+}
+
+impl Drop for Julia {
+    fn drop(&mut self) {
+        // The end of its input ends the process.
+        self.process.stdin = None;
+        // How it ended says nothing about the times.
+        let _ = self.process.wait();
+    }
 }
 
 fn header(beside_julia: bool) {
@@ -163,15 +189,15 @@ fn header(beside_julia: bool) {
     println!("   compile µs: O0, O2, O3");
 }
 
-/// Measures a program at all levels and prints a row. The times of a call.
-fn measure(path: &Path, name: &str, args: Args, beside: Option<Julia>) -> Option<Vec<Duration>> {
+/// Measures a program at all levels and prints a row. The times of a call ÷ Julia's, where there is one.
+fn measure(path: &Path, name: &str, size: &[i64], mut julia: Option<&mut Julia>) -> Option<[f64; 3]> {
     let Ok(text) = std::fs::read(path) else {
         println!("{name:<14} has no file");
         return None;
     };
     let (program, read) = best(5, || Program::read(name, &text).expect("a program that reads"));
-    let (mut calls, mut compiles) = (Vec::new(), Vec::new());
-    for level in LEVELS {
+    let mut compiles = Vec::new();
+    let units = LEVELS.map(|level| {
         let (unit, compile) = best(5, || {
             let engine = Engine::new(crate::doors::open(Options::new().opt_level(level))).expect("an engine");
             engine.compile(&program).expect("a unit")
@@ -183,18 +209,34 @@ fn measure(path: &Path, name: &str, args: Args, beside: Option<Julia>) -> Option
             assert!(matches!(verdict, Verdict::Passed), "{name}, {level:?}: {verdict:?}");
         }
         compiles.push(compile);
-        calls.push(time_of_call(&unit, name, args, &program));
+        unit
+    });
+    let mut calls = [Duration::MAX; 3];
+    let mut beside: Option<Times> = None;
+    for _ in 0..2 {
+        if let Some(julia) = &mut julia {
+            let now = julia.times(name, size);
+            let before = beside.unwrap_or(now);
+            beside = Some(Times { call: now.call.min(before.call), first: before.first });
+        }
+        for (call, unit) in calls.iter_mut().zip(&units) {
+            let Some(now) = time_of_call(unit, name, size, &program) else {
+                println!("{name:<14} returns an object, so it is not timed");
+                return None;
+            };
+            *call = (*call).min(now);
+        }
     }
     print!("{name:<14}{:>9.0}", micros(read));
     calls.iter().for_each(|&call| print!("{:>12.2}", micros(call)));
-    if let Some(Julia { call: julia, first }) = beside {
+    if let Some(Times { call: julia, first }) = beside {
         print!("{julia:>12.2}");
         calls.iter().for_each(|&call| print!("{:>8.2}", micros(call) / julia));
         print!("{first:>9.1}");
     }
     compiles.iter().for_each(|&compile| print!("{:>9.0}", micros(compile)));
     println!();
-    Some(calls)
+    beside.map(|julia| calls.map(|call| micros(call) / julia.call))
 }
 
 fn micros(time: Duration) -> f64 {
@@ -213,7 +255,8 @@ fn best<T>(runs: usize, mut run: impl FnMut() -> T) -> (T, Duration) {
     (last.expect("at least one run"), shortest)
 }
 
-fn time_of_call(unit: &Unit, name: &str, args: Args, program: &Program) -> Duration {
+/// `None` for a function whose result is an object.
+fn time_of_call(unit: &Unit, name: &str, size: &[i64], program: &Program) -> Option<Duration> {
     let is_float = program.unit().checks.first().is_some_and(|check| {
         program.source().slice(check.span).rsplit("==").next().is_some_and(|value| value.contains('.'))
     });
@@ -221,20 +264,21 @@ fn time_of_call(unit: &Unit, name: &str, args: Args, program: &Program) -> Durat
         ($args:expr, $types:ty) => {
             match is_float {
                 true => {
-                    let func = unit.func::<$types, f64>(name).expect("a function");
+                    let func = unit.func::<$types, f64>(name).ok()?;
                     shortest(|| func.call(black_box($args)).expect("a value"))
                 }
                 false => {
-                    let func = unit.func::<$types, i64>(name).expect("a function");
+                    let func = unit.func::<$types, i64>(name).ok()?;
                     shortest(|| func.call(black_box($args)).expect("a value"))
                 }
             }
         };
     }
-    match args {
-        Args::One(n) => timed!((n,), (i64,)),
-        Args::Two(n, m) => timed!((n, m), (i64, i64)),
-    }
+    Some(match *size {
+        [n] => timed!((n,), (i64,)),
+        [n, m] => timed!((n, m), (i64, i64)),
+        _ => panic!("{name} has {} sizes", size.len()),
+    })
 }
 
 /// The shortest of the calls that fit into the budget.

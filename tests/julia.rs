@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! tests/julia/           programs of this repository, in Julia's printed form; `source/` has those that a Julia printed, and the script
+//! tests/julia/timed/     more that a Julia printed, for `benches/julia.rs`, by the interpreter and at O2 and O3
 //! tests/julia/modern/    a hundred more as Julia 1.11 and 1.13 print them, one for each construct, written by hand
 //! ../shared/julia/       105 programs beside a checkout, where they are there
 //! ../shared/julia/min/   the smallest program for each form that once was refused
@@ -61,6 +62,16 @@ fn shared() -> Option<PathBuf> {
 
 /// The failed checks of a file in all ways, and how many checks ran in each.
 fn failures(path: &Path) -> (Vec<String>, usize) {
+    failures_in(path, ways())
+}
+
+/// The same by the interpreter and in the code that `benches/julia.rs` times.
+fn failures_of_timed(path: &Path) -> (Vec<String>, usize) {
+    let native = [OptLevel::O2, OptLevel::O3].map(|level| How::Native(level, Roots::Maps, false));
+    failures_in(path, std::iter::once(How::Interpreted).chain(native).collect())
+}
+
+fn failures_in(path: &Path, ways: Vec<How>) -> (Vec<String>, usize) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let bytes = std::fs::read(path).expect("a file");
     let program = match Program::read(&name, &bytes) {
@@ -68,7 +79,7 @@ fn failures(path: &Path) -> (Vec<String>, usize) {
         Err(error) => return (vec![format!("{name}: {error}")], 0),
     };
     let mut failed = Vec::new();
-    for way in ways() {
+    for way in ways {
         let engine;
         let mut evaluator = match way {
             How::Interpreted => Evaluator::interpreted(&program),
@@ -166,6 +177,12 @@ fn failures_in_sessions(path: &Path) -> (Vec<String>, usize) {
         }
     }
     (failed, count)
+}
+
+#[test]
+fn timed_programs_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/julia/timed");
+    hold(&files(&folder), 200, failures_of_timed);
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn sessions_round_as_the_target_does() {
 #[test]
 fn the_features_of_a_target_can_be_chosen_apart() {
     let program = Program::read("muladd", TEXT.as_bytes()).expect("a program");
-    let chosen = CpuFeatures { fma: false };
+    let chosen = CpuFeatures::default();
     // Before the target, and after it.
     let before = doors::open(Options::new()).cpu_features(chosen).cpu_target(CpuTarget::Native);
     let after = doors::open(Options::new()).cpu_target(CpuTarget::Native).cpu_features(chosen);

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write as _};
 
 use brolga::explore;
-use brolga::opt::{CpuFeatures, Options};
+use brolga::opt::Options;
 
 use super::report::Stop;
 use super::{Done, Level, input};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     source: Option<String>,
     /// Rely on features of the processor
-    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = ["fma"])]
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = ["fma", "bit-counts"])]
     cpu: Vec<String>,
     #[command(flatten)]
     level: Level,
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Done {
         name: name.to_owned(),
         text: String::from_utf8_lossy(&bytes).into_owned(),
     });
-    let cpu = CpuFeatures { fma: args.cpu.iter().any(|feature| feature == "fma") };
+    let cpu = crate::passes::features(&args.cpu);
     let passes = Options { cpu, ..Options::default() };
     let options = explore::Options {
         level: args.level.level,

@@ -42,8 +42,14 @@ pub(crate) struct Flags {
     #[arg(long)]
     verify_each: bool,
     /// Rely on features of the processor
-    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = ["fma"])]
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = ["fma", "bit-counts"])]
     cpu: Vec<String>,
+}
+
+/// The named features.
+pub(crate) fn features(names: &[String]) -> CpuFeatures {
+    let has = |name: &str| names.iter().any(|known| known == name);
+    CpuFeatures { fma: has("fma"), bit_counts: has("bit-counts") }
 }
 
 impl Flags {
@@ -51,7 +57,7 @@ impl Flags {
     pub(crate) fn options(&self) -> Result<Options, Stop> {
         Ok(Options {
             verify_each: self.verify_each,
-            cpu: CpuFeatures { fma: self.cpu.iter().any(|feature| feature == "fma") },
+            cpu: features(&self.cpu),
             skip: named(&self.without)?,
             print_before: filter(self.print_before_all || self.diff, &self.print_before)?,
             print_after: filter(self.print_after_all || self.diff, &self.print_after)?,

@@ -55,10 +55,31 @@ pub(crate) fn has_fma(arch: Arch, features: &[String]) -> bool {
     arch == Arch::Aarch64 || features.iter().any(|feature| feature == "has_fma")
 }
 
+/// The features of loops in 512 bits. Processors with `avx512bitalg` do not slow down for them.
+const DOUBLE: [&str; 4] = ["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512bitalg"];
+
+/// Whether processors with these features count the bits of several words at once.
+pub(crate) fn counts_bits(arch: Arch, features: &[String]) -> bool {
+    arch == Arch::X86_64 && DOUBLE.iter().all(|&name| features.iter().any(|feature| feature == name))
+}
+
 impl CpuTarget {
     /// All of them.
     pub const ALL: [CpuTarget; 5] =
         [CpuTarget::Native, CpuTarget::Generic, CpuTarget::X86V2, CpuTarget::X86V3, CpuTarget::X86V4];
+
+    /// Whether all processors of the target count the bits of several words at once.
+    pub fn counts_bits(self) -> bool {
+        match self {
+            CpuTarget::Native => {
+                static HOST: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+                    host_features().is_ok_and(|features| counts_bits(Arch::HOST, &features))
+                });
+                *HOST
+            }
+            CpuTarget::Generic | CpuTarget::X86V2 | CpuTarget::X86V3 | CpuTarget::X86V4 => false,
+        }
+    }
 
     /// Whether all processors of the target multiply and add in one operation that rounds once.
     pub fn has_fma(self) -> bool {
@@ -225,12 +246,11 @@ impl TargetIsa {
             && flags().iter().any(|f| f.name == "has_sse41" && f.as_bool() == Some(true))
     }
 
-    /// The features for loops in 256 or 512 bits, if the processor has such registers. Processors with `avx512bitalg` do not
-    /// slow down for 512 bits.
+    /// The features for loops in 256 or 512 bits, if the processor has such registers.
     pub(crate) fn wide(&self) -> Option<crate::wide::Features> {
         let flags = self.optimised.isa_flags();
         let has = |name| flags.iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
-        let avx512 = ["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512bitalg"].into_iter().all(has);
+        let avx512 = DOUBLE.into_iter().all(has);
         let features = crate::wide::Features { fma: has("has_fma"), avx512 };
         (self.arch == Arch::X86_64 && has("has_avx2")).then_some(features)
     }

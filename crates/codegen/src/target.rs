@@ -266,6 +266,14 @@ pub fn has_fma(arch: Arch, target: &Target) -> Result<bool, TargetError> {
     Ok(crate::isa::has_fma(arch, &resolve(arch, target)?))
 }
 
+/// Whether a target's processors count the bits of several words at once.
+///
+/// # Errors
+/// The target's features cannot be resolved.
+pub fn counts_bits(arch: Arch, target: &Target) -> Result<bool, TargetError> {
+    Ok(crate::isa::counts_bits(arch, &resolve(arch, target)?))
+}
+
 fn add(features: &mut Vec<String>, feature: &str) {
     features.push(format!("has_{feature}"));
     for needed in NEEDS.iter().filter(|(name, _)| *name == feature).flat_map(|(_, needs)| *needs) {

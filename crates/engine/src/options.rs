@@ -164,9 +164,9 @@ impl Options {
     }
 
     /// Sets the features of a target, unless others were set explicitly.
-    fn features_of_target(mut self, fma: bool) -> Options {
+    fn features_of_target(mut self, features: CpuFeatures) -> Options {
         if !self.has_cpu_features {
-            self.opt.cpu = CpuFeatures { fma };
+            self.opt.cpu = features;
         }
         self
     }
@@ -176,7 +176,7 @@ impl Options {
     #[must_use]
     pub fn cpu_target(mut self, target: CpuTarget) -> Options {
         self.jit.isa.target = target;
-        self.features_of_target(target.has_fma())
+        self.features_of_target(CpuFeatures { fma: target.has_fma(), bit_counts: target.counts_bits() })
     }
 
     /// The targets of images, in Julia's syntax: `generic;x86-64-v3,-fma;x86-64-v4,clone_all,base(1)`. Each has a processor's name and features with `+` or `-`. An image has all
@@ -198,11 +198,12 @@ impl Options {
         self.opt.arch = arch;
         self.jit.isa.arch = arch;
         // All variants of a function compute the same floats.
-        let mut fma = true;
+        let (mut fma, mut bit_counts) = (true, true);
         for target in &self.targets {
             fma &= target::has_fma(arch, target)?;
+            bit_counts &= target::counts_bits(arch, target)?;
         }
-        Ok(self.features_of_target(fma))
+        Ok(self.features_of_target(CpuFeatures { fma, bit_counts }))
     }
 
     /// Opens images as if the processor lacked these features and the ones that depend on them: `avx2`, `sse4.2`. For tests.

@@ -78,11 +78,12 @@ const fn dates(buffer: &'static Buffer) -> Part {
 
 const DATES: [&str; 4] = ["GenericIOBuffer", "Date", "UTInstant", "Day"];
 
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 17] = [
     part(include_str!("prelude.jlir"), &[]),
     part(include_str!("prelude_more.jlir"), &[]),
     part(include_str!("prelude_strings.jlir"), &[]),
     part(include_str!("prelude_text.jlir"), &[]),
+    part(include_str!("prelude_digits.jlir"), &[]),
     part(include_str!("prelude_chars.jlir"), &[]),
     part(include_str!("prelude_numbers.jlir"), &[]),
     part(include_str!("prelude_collections.jlir"), &[]),

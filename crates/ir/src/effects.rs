@@ -22,7 +22,7 @@
 //!   counted as read.
 //! * `pinned`: its position in the control flow is part of its meaning (terminators, φ, φᶜ, `leave`): it
 //!   never moves.
-//! * `fence`: nothing that touches memory or may be a safepoint moves across it (`gc_preserve_end`, atomics).
+//! * `fence`: nothing that touches memory or may be a safepoint moves across it (atomics).
 //!   A `safepoint` is not one: it reads all memory, so writes stay on their side, but loads may move.
 //!
 //! Julia's `nonoverlayed` and `nortcall` have no counterpart, because there are neither overlays nor reflection.

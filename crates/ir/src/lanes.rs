@@ -111,6 +111,7 @@ impl Lanes {
             AddInt | SubInt | NegInt | NotInt | AndInt | OrInt | XorInt | ShlInt | LshrInt | AshrInt
             | EqInt | NeInt | SltInt | SleInt | UltInt | UleInt => !self.is_float(),
             MulInt => !self.is_float() && self != Lanes::I8x16,
+            CtpopInt | CttzInt => self == Lanes::I64x2,
             NegFloat | AddFloat | SubFloat | MulFloat | DivFloat | MinFloat | MaxFloat | MuladdFloat
             | FmaFloat | AbsFloat | SqrtLlvm | EqFloat | NeFloat | LtFloat | LeFloat => self.is_float(),
             _ => self.made_by(op) != self,
@@ -260,6 +261,8 @@ mod tests {
         for op in [Intrinsic::SdivInt, Intrinsic::Uitofp, Intrinsic::CheckedSaddInt, Intrinsic::CtpopInt] {
             assert_eq!(Lanes::I32x4.eval(op, &[1, 1]), None, "{op}");
         }
+        assert_eq!(Lanes::I64x2.eval(Intrinsic::CtpopInt, &[7 << 62]), Some(1 << 64 | 2));
+        assert_eq!(Lanes::I64x2.eval(Intrinsic::CttzInt, &[8]), Some(64 << 64 | 3));
         assert_eq!(Lanes::I64x2.eval(Intrinsic::ZextInt, &[1]), None);
         assert_eq!(Lanes::F64x2.eval(Intrinsic::AddInt, &[1, 1]), None);
         assert_eq!(Lanes::F64x2.eval(Intrinsic::AddFloat, &[1]), None);

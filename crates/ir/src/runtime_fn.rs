@@ -134,6 +134,8 @@ runtime_fns! {
     ArrayGrowEnd "brolga_array_grow_end" (TRACKED, I64) -> TRACKED Resizes;
     /// Removes the last `n` elements of a vector.
     ArrayDelEnd "brolga_array_del_end" (TRACKED, I64) -> TRACKED Resizes;
+    /// Removes the first `n` elements of a vector.
+    ArrayDelBeg "brolga_array_del_beg" (TRACKED, I64) -> TRACKED Resizes;
     /// A boxed `Int64`.
     BoxInt "brolga_gc_box_int" (I64) -> TRACKED Allocates;
     /// A reference that does not keep its object alive.

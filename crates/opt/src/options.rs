@@ -96,6 +96,8 @@ impl PassFilter {
 pub struct CpuFeatures {
     /// It multiplies and adds in one operation that rounds once.
     pub fma: bool,
+    /// It counts the bits of several words at once. No result depends on it.
+    pub bit_counts: bool,
 }
 
 /// Julia's parameters of inlining, and parameters for recursion, which Julia does not inline.
@@ -204,7 +206,7 @@ impl Options {
             check_bounds,
             checked,
             arch,
-            cpu: CpuFeatures { fma },
+            cpu: CpuFeatures { fma, bit_counts },
             inline,
             verify_each: _,
             print_before: _,
@@ -228,7 +230,7 @@ impl Options {
         let extra: Vec<String> = extra.iter().map(|pass| pass.key()).collect();
         let most = max_statements.map_or(String::from("any"), |most| most.to_string());
         format!(
-            "bounds={bounds} checked={checked} arch={arch} fma={fma} inline={threshold},{cold_threshold},{nonleaf_penalty},\
+            "bounds={bounds} checked={checked} arch={arch} fma={fma} bits={bit_counts} inline={threshold},{cold_threshold},{nonleaf_penalty},\
              {tuple_return_bonus},{max_methods} recursion={recursion_threshold},{recursion_depth},{recursion_growth} \
              skip={skip} extra={} statements={most}",
             extra.join(";")
@@ -260,14 +262,15 @@ mod tests {
         let base = Options { arch: Arch::X86_64, ..Options::default() };
         assert_eq!(
             base.key(),
-            "bounds=auto checked=false arch=x86_64 fma=false inline=100,20,1000,250,4 recursion=100,8,300 skip= extra= statements=any"
+            "bounds=auto checked=false arch=x86_64 fma=false bits=false inline=100,20,1000,250,4 recursion=100,8,300 skip= extra= statements=any"
         );
         let inline = InlineLimits { recursion_growth: 1, ..InlineLimits::default() };
         let changed = [
             Options { check_bounds: CheckBounds::No, ..base.clone() },
             Options { checked: true, ..base.clone() },
             Options { arch: Arch::Aarch64, ..base.clone() },
-            Options { cpu: CpuFeatures { fma: true }, ..base.clone() },
+            Options { cpu: CpuFeatures { fma: true, ..CpuFeatures::default() }, ..base.clone() },
+            Options { cpu: CpuFeatures { bit_counts: true, ..CpuFeatures::default() }, ..base.clone() },
             Options { inline, ..base.clone() },
             Options { skip: vec!["gvn"], ..base.clone() },
             Options { extra: vec![Arc::new(NoPass)], ..base.clone() },

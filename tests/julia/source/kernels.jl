@@ -122,3 +122,11 @@ const CASES = [
     ("shapes", [(9,)]), ("closures", [(10,)]), ("mapsum", [(10,)]), ("filtersum", [(10,)]), ("quicksort", [(50,)]), ("sortby", [(50,)]), ("trees", [(5,)]), ("mandelc", [(6,)]),
     ("fibr", [(12,)]), ("spectral", [(8,)]), ("prefix", [(10,)]), ("maxmin", [(30,)]), ("histogram", [(300,)]), ("catcherr", [(10,)]),
 ]
+# The sizes that `benches/julia.rs` times.
+const TIMED = [
+    ("axpy", (10000,)), ("catcherr", (1000,)), ("closures", (100000,)), ("collatz", (10000,)), ("dictsum", (10000,)), ("dot", (10000,)), ("dotsimd", (10000,)),
+    ("fibr", (25,)), ("filtersum", (100000,)), ("histogram", (100000,)), ("joinints", (1000,)), ("life", (100,)), ("mandelc", (60,)), ("mapsum", (10000,)),
+    ("matmul", (60,)), ("maxmin", (10000,)), ("nqueens", (7,)), ("powermod_sum", (10000,)), ("prefix", (10000,)), ("quicksort", (10000,)), ("shapes", (10000,)),
+    ("sieve", (100000,)), ("sortby", (5000,)), ("spectral", (100,)), ("strbuild", (1000,)), ("trees", (14,)), ("utf8count", (10000,)), ("vecsum", (100000,)),
+    ("wordcount", (10000,)),
+]

@@ -1,4 +1,4 @@
-# Loops that were written after what executes loops in 256 and 512 bits, and takes the checks of matrices out of them, was finished; benches/kernels/README.md has their times.
+# Loops that were written after what executes loops in 256 and 512 bits, and takes the checks of matrices out of them, was finished; docs/performance.md has their times.
 module Programs
 s_dist(n::Int, m::Int) = (x = [i / 8 for i in 1:n]; y = [(n - i) / 4 for i in 1:n]; s = 0.0; for k in 1:m; t = 0.0; @inbounds @simd for i in 1:n; d = x[i] - y[i]; t += d * d; end; s += sqrt(t); end; s)
 s_lerp(n::Int, m::Int) = (a = [i * 0.5 for i in 1:n]; b = [n - i * 0.25 for i in 1:n]; c = zeros(n); for k in 1:m; t = k / m; for i in 1:n; c[i] = a[i] * (1.0 - t) + b[i] * t; end; end; c[n])
@@ -27,5 +27,5 @@ s_bytes(n::Int, m::Int) = (v = UInt8[i & 0x7f for i in 1:n]; s = 0; for k in 1:m
 s_saxpy(n::Int, m::Int) = (x = Float32[i for i in 1:n]; y = zeros(Float32, n); for k in 1:m; a = Float32(k); for i in 1:n; y[i] = a * x[i] + y[i]; end; end; Float64(y[n]))
 end
 const CASES = [("s_dist", [(10, 2)]), ("s_lerp", [(10, 2)]), ("s_cubes", [(10, 2)]), ("s_hash", [(40, 2)]), ("s_norms", [(5,)]), ("s_addmat", [(5,)]), ("s_rowsum", [(5,)]), ("s_heat", [(8,)]), ("s_range", [(40, 2)]), ("s_odd", [(40, 3)]), ("s_fir", [(40, 2)]), ("s_pascal", [(20,)]), ("s_digits", [(20,)]), ("s_repr", [(20,)]), ("s_bytes", [(70, 2)]), ("s_saxpy", [(40, 2)])]
-# The sizes that benches/kernels/README.md has the times of.
+# The sizes that `benches/julia.rs` times.
 const TIMED = [("s_dist", (10000, 10)), ("s_lerp", (10000, 10)), ("s_cubes", (10000, 10)), ("s_hash", (10000, 10)), ("s_norms", (100,)), ("s_addmat", (100,)), ("s_rowsum", (100,)), ("s_heat", (100,)), ("s_range", (10000, 10)), ("s_odd", (10000, 10)), ("s_fir", (10000, 10)), ("s_pascal", (1000,)), ("s_digits", (1000,)), ("s_repr", (1000,)), ("s_bytes", (10000, 10)), ("s_saxpy", (10000, 10))]

@@ -1,4 +1,4 @@
-# Loops that were written after what executes loops in lanes and in closed form was finished, to see what it does for others; benches/kernels/README.md has their times.
+# Loops that were written after what executes loops in lanes and in closed form was finished, to see what it does for others; docs/performance.md has their times.
 module Programs
 h_norm2(n::Int, m::Int) = (v = [0.5 * i for i in 1:n]; s = 0.0; for k in 1:m; t = 0.0; @inbounds @simd for i in 1:n; t += v[i] * v[i]; end; s += sqrt(t); end; s)
 h_sumrange(n::Int, m::Int) = (s = 0; for k in 1:m; for i in 1:n; s += i * k + 3; end; end; s)
@@ -31,5 +31,5 @@ h_knap(n::Int) = (best = zeros(Int, n + 1); for w in [3, 5, 8, 11, 13]; for c in
 h_clamp(n::Int, m::Int) = (v = [Float64(i % 100) for i in 1:n]; for k in 1:m; for i in 1:n; x = v[i] * 1.01; v[i] = x > 90.0 ? 90.0 : x; end; end; v[n])
 end
 const CASES = [("h_norm2", [(10, 2)]), ("h_sumrange", [(10, 2)]), ("h_scale", [(10, 2)]), ("h_evens", [(10, 2)]), ("h_minmax", [(10, 2)]), ("h_mask", [(10, 2)]), ("h_bytehist", [(100,)]), ("h_stencil", [(10, 2)]), ("h_colsum", [(5,)]), ("h_transpose", [(5,)]), ("h_primes", [(50,)]), ("h_fibmod", [(10,)]), ("h_bits", [(10,)]), ("h_dictint", [(10,)]), ("h_dictstr", [(10,)]), ("h_neigh", [(6,)]), ("h_poly", [(10, 2)]), ("h_cumsum", [(10, 2)]), ("h_knap", [(30,)]), ("h_clamp", [(10, 2)])]
-# The sizes that benches/kernels/README.md has the times of.
+# The sizes that `benches/julia.rs` times.
 const TIMED = [("h_norm2", (10000, 10)), ("h_sumrange", (10000, 10)), ("h_scale", (10000, 10)), ("h_evens", (10000, 10)), ("h_minmax", (10000, 10)), ("h_mask", (10000, 10)), ("h_bytehist", (100000,)), ("h_stencil", (10000, 10)), ("h_colsum", (60,)), ("h_transpose", (60,)), ("h_primes", (3000,)), ("h_fibmod", (10000,)), ("h_bits", (100000,)), ("h_dictint", (10000,)), ("h_dictstr", (10000,)), ("h_neigh", (64,)), ("h_poly", (10000, 10)), ("h_cumsum", (10000, 10)), ("h_knap", (10000,)), ("h_clamp", (10000, 10))]

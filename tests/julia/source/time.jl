@@ -1,27 +1,30 @@
-# Times kernels of `kernels.jl`, for `benches/julia.rs`:
+# Times programs of a file, for `benches/julia.rs`:
 #
-#     julia time.jl NAME SIZE [NAME SIZE …]
+#     julia time.jl FILE.jl
 #
-# A line for each: its name, the microseconds of the best call within 0.3 s, and the milliseconds of the first call, which compiles it.
+# Each line of the input is a name and a size, numbers. The answer is a line: the name, the microseconds of the best call within 0.15 s, and the milliseconds of the
+# first call, which compiles it.
 
-include("kernels.jl")
+include(ARGS[1])
 
 function shortest(kernel, size)
     best = typemax(UInt64)
     start = time_ns()
-    while time_ns() - start < 300_000_000
+    while time_ns() - start < 150_000_000
         before = time_ns()
-        kernel(size)
+        kernel(size...)
         best = min(best, time_ns() - before)
     end
     best
 end
 
-for at in 1:2:length(ARGS)
-    kernel = getfield(Programs, Symbol(ARGS[at]))
-    size = parse(Int, ARGS[at+1])
+for line in eachline(stdin)
+    words = split(line)
+    kernel = getfield(Programs, Symbol(words[1]))
+    size = Tuple(parse(Int, word) for word in words[2:end])
     before = time_ns()
-    kernel(size)
+    kernel(size...)
     first = time_ns() - before
-    println(ARGS[at], ' ', shortest(kernel, size) / 1e3, ' ', first / 1e6)
+    println(words[1], ' ', shortest(kernel, size) / 1e3, ' ', first / 1e6)
+    flush(stdout)
 end

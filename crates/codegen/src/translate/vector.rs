@@ -164,6 +164,9 @@ impl Translation<'_> {
         }
         let made = match args {
             [Some(x), None, None] if lanes.made_by(op) != lanes => self.lane_convert(op, lanes, x),
+            [Some(x), None, None] if matches!(op, Intrinsic::CtpopInt | Intrinsic::CttzInt) => {
+                Some(self.counted_bits(op, x))
+            }
             [Some(x), None, None] => self.lane_unary(op, x),
             [Some(x), Some(y), None] => self.lane_binary(op, x, y),
             [Some(x), Some(y), Some(z)] if op == Intrinsic::MuladdFloat => {
@@ -177,6 +180,19 @@ impl Translation<'_> {
             Some(made) => self.define_vector(inst, made),
             None => self.bad(inst),
         }
+    }
+
+    /// Counts of bits of two words, one by one: Cranelift has no operation on lanes. Loops with them are in wider registers (`wide/`).
+    fn counted_bits(&mut self, op: Intrinsic, x: Value) -> Value {
+        let [low, high] = [0, 1].map(|lane| {
+            let word = self.b.ins().extractlane(x, lane);
+            match op {
+                Intrinsic::CtpopInt => self.b.ins().popcnt(word),
+                _ => self.b.ins().ctz(word),
+            }
+        });
+        let low = self.b.ins().scalar_to_vector(types::I64X2, low);
+        self.b.ins().insertlane(low, high, 1)
     }
 
     /// A conversion to the next width, of the low half of the lanes or into it.

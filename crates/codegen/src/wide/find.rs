@@ -39,10 +39,10 @@ pub(crate) fn leaving(func: &Func) -> EntitySet<Value> {
     leaving
 }
 
-/// Whether a block is its own successor and computes with vectors.
+/// Whether a block is its own successor and computes with vectors: it loads, stores or carries some.
 pub(crate) fn is_candidate(func: &Func, block: Block) -> bool {
     let is_vector = |inst| {
-        matches!(func.op(inst), Op::Load(_) | Op::Store(_))
+        matches!(func.op(inst), Op::Load(_) | Op::Store(_) | Op::Phi)
             && func.args(inst).last().into_iter().copied().chain(func.result(inst)).any(|v| is_v128(func, v))
     };
     func.successors(block).contains(&block) && func.block_insts(block).any(is_vector)

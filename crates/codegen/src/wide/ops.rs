@@ -168,6 +168,13 @@ impl Search<'_> {
         self.make(Made::Unary(Vex::new(OF, 0xe6).prefix(2).words(true).evex(), of), false)
     }
 
+    /// The number of ones in each word: the sum over its bytes.
+    fn counted_bits(&mut self, of: Wide) -> Wide {
+        let zero = self.constant_of(0);
+        let bytes = self.make(Made::Unary(Vex::new(OF38, 0x54).evex(), of), false);
+        self.make(Made::Binary(Vex::new(OF, 0xf6), None, bytes, zero), false)
+    }
+
     /// An operation of one operand.
     pub(super) fn unary(&mut self, op: Intrinsic, lanes: Lanes, of: Wide) -> Option<Wide> {
         match op.strict() {
@@ -180,6 +187,15 @@ impl Search<'_> {
             Intrinsic::AbsFloat => {
                 let rest = self.constant_of(!signs(lanes.as_int()));
                 self.binary(Intrinsic::AndInt, lanes.as_int(), of, rest)
+            }
+            Intrinsic::CtpopInt if self.features().avx512 => Some(self.counted_bits(of)),
+            // The zeros below the lowest one are the bits that a word less one has and the word has not.
+            Intrinsic::CttzInt if self.features().avx512 => {
+                let ones = self.constant_of(u128::MAX);
+                let below = self.binary(Intrinsic::AddInt, lanes, of, ones)?;
+                let missing = self.opposite(of);
+                let zeros = self.binary(Intrinsic::AndInt, lanes, below, missing)?;
+                Some(self.counted_bits(zeros))
             }
             Intrinsic::SqrtLlvm => Some(self.make(Made::Unary(on_floats(lanes, 0x51), of), false)),
             _ => None,

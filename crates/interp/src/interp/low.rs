@@ -396,6 +396,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::GcString
             | RuntimeFn::ArrayGrowEnd
             | RuntimeFn::ArrayDelEnd
+            | RuntimeFn::ArrayDelBeg
             | RuntimeFn::BoxInt
             | RuntimeFn::GetField
             | RuntimeFn::WeakRef

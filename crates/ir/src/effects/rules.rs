@@ -51,7 +51,9 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
         Op::StaticDefined(_) | Op::CFunction(_) => PURE,
         // A missing symbol may exist the next time.
         Op::CGlobal(_) => PURE.throwing(true).reading(Regions::OUTSIDE).writing(Regions::TASK),
-        Op::GcPreserveBegin | Op::GcPreserveEnd => Effects { fence: true, ..CONTROL },
+        Op::GcPreserveBegin => CONTROL,
+        // What reads or writes by an address stays before it. Other accesses name their object.
+        Op::GcPreserveEnd => CONTROL.reading(Regions::RAW).writing(Regions::RAW),
         Op::CodeCoverage => PURE.writing(Regions::OUTSIDE),
         Op::Spend(_) => {
             let spends = PURE.reading(Regions::TASK).writing(Regions::TASK | Regions::OUTSIDE).throwing(true);

@@ -112,6 +112,10 @@ impl Lowering<'_> {
         if element.shape.stride != 0 && self.is_start(element) {
             return self.word(0);
         }
+        if let Some((from, count)) = self.moved_from(element) {
+            let before = self.number(&Element { data: from, ..*element });
+            return self.binary(Intrinsic::AddInt, before, count, LowType::I64);
+        }
         let bits = self.bitcast(element.data, LowType::I64);
         if element.shape.stride == 0 {
             return bits;
@@ -132,6 +136,31 @@ impl Lowering<'_> {
                 let stride = self.word(i64::from(stride));
                 self.binary(Intrinsic::SdivInt, distance, stride, LowType::I64)
             }
+        }
+    }
+
+    /// The address that [`Lowering::moved_element`] has moved, and by how many elements. The number of that element is the same in all iterations of a loop, unlike a
+    /// difference of addresses.
+    fn moved_from(&mut self, element: &Element) -> Option<(Value, Value)> {
+        let stride = u128::from(element.shape.stride).checked_sub(1)? + 1;
+        let moved = self.out.def_inst(element.data)?;
+        let (Op::Intrinsic(Intrinsic::AddPtr), &[from, bytes]) = (self.out.op(moved), self.out.args(moved))
+        else {
+            return None;
+        };
+        if stride == 1 {
+            return Some((from, bytes));
+        }
+        if let Some(known) = self.out.as_bits(bytes) {
+            let whole = known.is_multiple_of(stride) && known <= i64::MAX as u128;
+            return whole.then(|| (from, self.word((known / stride) as i64)));
+        }
+        let made = self.out.def_inst(bytes)?;
+        match (self.out.op(made), self.out.args(made)) {
+            (Op::Intrinsic(Intrinsic::MulInt), &[count, by]) if self.out.as_bits(by) == Some(stride) => {
+                Some((from, count))
+            }
+            _ => None,
         }
     }
 

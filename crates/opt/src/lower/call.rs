@@ -429,7 +429,7 @@ impl Lowering<'_> {
                     self.value(Op::CallRuntime(RuntimeFn::GcString), &[length.leaves[0]], Type::TRACKED);
                 Some(Val::scalar(Type::STRING, text))
             }
-            ("jl_array_grow_end" | "jl_array_del_end", [vector, count])
+            ("jl_array_grow_end" | "jl_array_del_end" | "jl_array_del_beg", [vector, count])
                 if result == Type::NOTHING && self.is_word(count) =>
             {
                 let (Some((_, 1)), &[array]) = (self.types.array_parts(vector.ty), &vector.leaves[..]) else {
@@ -437,7 +437,8 @@ impl Lowering<'_> {
                 };
                 let entry = match name {
                     "jl_array_grow_end" => RuntimeFn::ArrayGrowEnd,
-                    _ => RuntimeFn::ArrayDelEnd,
+                    "jl_array_del_end" => RuntimeFn::ArrayDelEnd,
+                    _ => RuntimeFn::ArrayDelBeg,
                 };
                 self.value(Op::CallRuntime(entry), &[array, count.leaves[0]], Type::TRACKED);
                 Some(Val::ghost(Type::NOTHING))

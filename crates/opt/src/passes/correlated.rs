@@ -29,10 +29,12 @@ use crate::facts::Fact;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::ranges::{Range, constant, fitting, strict, width};
 use crate::replace::Replacements;
+use brolga_ir::analysis::Rpo;
 use brolga_ir::builtin::Builtin;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Func, Inst, Op, Type, Value};
 use prover::Prover;
+use smallvec::SmallVec;
 
 pub(crate) const PASS: Pass =
     Pass::new("correlated", PassLevel::Low, run).needs(&[Fact::Cfg, Fact::DomTree]).breaks(&[Fact::Uses]);
@@ -56,6 +58,16 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
             prover.pass_by(func, inst);
             if prover.spent > limit {
                 break 'all;
+            }
+            if func.op(inst) == Op::Phi {
+                for (operand, truth) in known_operands(func, &mut prover, inst, facts.rpo()) {
+                    if !cx.spend("known operands") {
+                        break 'all;
+                    }
+                    let ty = func.ty(func.args(inst)[operand]);
+                    func.args_mut(inst)[operand] = func.bits(cx.types(), ty, truth.into());
+                }
+                continue;
             }
             let Some(found) = decide(func, &mut prover, inst, block) else { continue };
             if !cx.spend(found.counter()) {
@@ -151,6 +163,10 @@ fn compare(
     block: Block,
 ) -> Option<bool> {
     width(func.ty(x))?;
+    let is_equality = matches!(op, Intrinsic::EqInt | Intrinsic::NeInt);
+    if is_equality && (keeps_bits(func, prover, x, y) || keeps_bits(func, prover, y, x)) {
+        return Some(op == Intrinsic::EqInt);
+    }
     let mut below = |a, b, k| prover.at_most(func, a, b, k, block);
     match op {
         Intrinsic::SltInt | Intrinsic::SleInt => {
@@ -176,6 +192,38 @@ fn compare(
         }
         _ => None,
     }
+}
+
+/// The operands of a φ that are conditions whose outcome is known where they are handed over, by position.
+fn known_operands(
+    func: &Func,
+    prover: &mut Prover<'_>,
+    phi: Inst,
+    rpo: &Rpo,
+) -> SmallVec<[(usize, bool); 2]> {
+    let is_flag = func.result(phi).is_some_and(|value| matches!(func.ty(value), Type::I8 | Type::BOOL));
+    let operands = func.args(phi).iter().zip(func.inst_blocks(phi)).enumerate().filter(|_| is_flag);
+    let known = operands.filter_map(|(n, (&value, &from))| {
+        let made = func.def_inst(value).filter(|_| rpo.is_reachable(from) && is_compare(func, value))?;
+        let (Op::Intrinsic(op), &[x, y]) = (func.op(made), func.args(made)) else { return None };
+        let truth = prover.known(value, from).or_else(|| compare(func, prover, op, x, y, from))?;
+        Some((n, truth))
+    });
+    known.collect()
+}
+
+/// Whether `y` is `x`, cut to fewer bits and widened again, and `x` fits into these.
+fn keeps_bits(func: &Func, prover: &Prover<'_>, x: Value, y: Value) -> bool {
+    let made = |value: Value| func.def_inst(value).map(|def| (func.op(def), func.args(def)));
+    let Some((Op::Intrinsic(widening), &[cut])) = made(y) else { return false };
+    let Some((Op::Intrinsic(Intrinsic::TruncInt), &[of])) = made(cut) else { return false };
+    let (Some(bits), Some(range)) = (width(func.ty(cut)), prover.range(func, x)) else { return false };
+    let fitting = match widening {
+        Intrinsic::SextInt => Range::all(bits),
+        Intrinsic::ZextInt if bits < 64 => Range { lo: 0, hi: (1 << bits) - 1 },
+        _ => return false,
+    };
+    of == x && fitting.lo <= range.lo && range.hi <= fitting.hi
 }
 
 /// Whether the flag of a checked operation is always false.

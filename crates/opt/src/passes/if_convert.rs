@@ -17,6 +17,7 @@
 //! | φ of 128 bits, and of floats but for the lesser or the greater of two that are compared | the processor has no conditional move for them; Cranelift would branch |
 //! | φ of pointers to objects | the result of `ifelse` would be another root |
 //! | a side that is cold | the branch is predicted |
+//! | a position that is kept while others are tried (`v[i] > v[best] ? i : best`) | the next condition would wait for the choice and a load; the branch, which is predicted, waits for neither |
 //! | a value that may be undefined | it may be passed on, but `ifelse` computes with it |
 //!
 //! Blocks are visited from the end of the function, and a short block after the branch that has no other predecessor is
@@ -49,6 +50,8 @@ const MAX_COST: u32 = 4;
 const MAX_BIAS: u32 = 16;
 /// How many values may be chosen.
 const MAX_CHOSEN: usize = 2;
+/// How many instructions are looked at for what a condition is made of.
+const MAX_LOOKED_AT: u32 = 16;
 /// Instructions of a block that is merged: a side, a choice for each φ, and the terminators. A longer one is not a side of
 /// another branch, and would move once for each branch above it.
 const MAX_TAKEN_IN: usize = 12;
@@ -156,6 +159,10 @@ impl Choice {
                     chosen += usize::from(x != y);
                     let is_one_step = is_movable(func.ty(x)) || is_extreme(func, func.args(end)[0], x, y);
                     if x != y && !is_one_step || chosen > MAX_CHOSEN {
+                        return None;
+                    }
+                    let cond = func.args(end)[0];
+                    if x != y && (keeps_position(func, cond, x, y) || keeps_position(func, cond, y, x)) {
                         return None;
                     }
                     phis.push((phi, x, y));
@@ -281,6 +288,30 @@ fn is_extreme(func: &Func, condition: Value, x: Value, y: Value) -> bool {
         return false;
     };
     matches!(func.ty(a), Type::F32 | Type::F64) && ((a, b) == (x, y) || (b, a) == (x, y))
+}
+
+/// Whether the condition looks at memory at a position that a φ keeps, and the choice is between that position and one that is not made of it.
+fn keeps_position(func: &Func, cond: Value, kept: Value, other: Value) -> bool {
+    let is_phi = func.def_inst(kept).is_some_and(|inst| func.op(inst) == Op::Phi);
+    is_phi && is_made_of(func, cond, kept, true) && !is_made_of(func, other, kept, false)
+}
+
+/// Whether a value is computed from another one, through a load if `by_load`.
+fn is_made_of(func: &Func, value: Value, from: Value, by_load: bool) -> bool {
+    let (mut ahead, mut steps): (SmallVec<[(Value, bool); 8]>, _) = (smallvec![(value, !by_load)], 0);
+    while let Some((value, loaded)) = ahead.pop() {
+        if value == from && loaded {
+            return true;
+        }
+        let Some(inst) = func.def_inst(value).filter(|&inst| func.op(inst) != Op::Phi) else { continue };
+        steps += 1;
+        if steps > MAX_LOOKED_AT {
+            return false;
+        }
+        let loaded = loaded || matches!(func.op(inst), Op::Load(_));
+        ahead.extend(func.args(inst).iter().map(|&arg| (arg, loaded)));
+    }
+    false
 }
 
 /// Merges the target of a jump if it has no other predecessor.

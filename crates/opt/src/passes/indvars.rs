@@ -16,6 +16,7 @@
 //! | a test of the counter for equality, made before the step, tests the value after it | the step is made before the test |
 //! | counters that differ by a constant in every iteration are one counter and sums | `indvars/shift.rs` |
 //! | a test for order, made before the step, gets a counter that lags by one step; a test of unsigned numbers that are all from 0 to a length becomes signed | `indvars/shift.rs` |
+//! | a test for equality of a counter that goes down tests another one, its opposite, which goes up | passes that split loops count upwards |
 //! | a use after the loop gets the counter's last value from values before it | the test is the only exit |
 //! | so does one of a sum over the counter, which then has a closed form | `indvars/sums.rs` |
 //!
@@ -114,6 +115,12 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
                 break;
             }
         }
+        if let Some(counted) = goes_down_to(func, loops, &shape, &undefined) {
+            if !cx.spend("turned counters") {
+                break;
+            }
+            turn(func, cx.types(), &counted);
+        }
     }
     cx.changed()
 }
@@ -175,6 +182,43 @@ fn test_after_step(func: &mut Func, types: &Types, counted: &Counted) {
     let differ = Op::Intrinsic(Intrinsic::NeInt);
     let goes_on =
         Cursor::new(func).before(test.branch).ins_value(differ, &[test.counter.next, bound], Type::I8);
+    if func.inst_blocks(test.branch).first() == Some(&test.exit) {
+        func.swap_branch(test.branch);
+    }
+    func.set_op(test.branch, Op::Branch, &[goes_on]);
+    func.set_inst_blocks(test.branch, &[shape.header, test.exit]);
+}
+
+/// A loop whose counter goes down by a constant until it equals a bound, which is tested after the step.
+fn goes_down_to(func: &Func, loops: &Loops, shape: &Shape, undefined: &MaybeUndefined) -> Option<Counted> {
+    let test = Test::at(func, loops, shape, shape.latch)?;
+    let down = test.counter.const_step(func).is_some_and(|step| step < 0 && step > i128::from(i64::MIN));
+    let fits = test.tested == Tested::Next
+        && test.relation == Relation::Differs
+        && func.ty(test.counter.value) == Type::I64
+        && ![test.bound, test.counter.start].iter().any(|&v| undefined.has(func, v));
+    (down && fits).then_some(Counted { shape: *shape, test })
+}
+
+/// Tests the opposite of a counter: two numbers are equal if their opposites are.
+fn turn(func: &mut Func, types: &Types, counted: &Counted) {
+    let Counted { shape, test } = *counted;
+    let ty = func.ty(test.counter.value);
+    let Some(step) = test.counter.const_step(func) else { return };
+    let [start, bound] = [test.counter.start, test.bound].map(|value| match signed(func, value) {
+        Some(known) => func.bits(types, ty, known.wrapping_neg() as u128),
+        None => ins(func, shape.preheader, Intrinsic::NegInt, &[value], ty),
+    });
+    let phi = func.make_inst(Op::Phi, &[start], &[shape.preheader], &[ty]);
+    func.prepend_inst(phi, shape.header);
+    func.set_place(phi, func.place(test.branch));
+    let Some(opposite) = func.result(phi) else { return };
+    let up = func.bits(types, ty, step.wrapping_neg() as u128);
+    let mut at = Cursor::new(func);
+    at.before(test.branch);
+    let next = at.ins_value(Op::Intrinsic(Intrinsic::AddInt), &[opposite, up], ty);
+    let goes_on = at.ins_value(Op::Intrinsic(Intrinsic::NeInt), &[next, bound], Type::I8);
+    func.add_phi_edge(phi, shape.latch, next);
     if func.inst_blocks(test.branch).first() == Some(&test.exit) {
         func.swap_branch(test.branch);
     }

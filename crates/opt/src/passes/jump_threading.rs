@@ -12,8 +12,12 @@
 //! target share one copy of the block, which ends in a jump to it. The values of the block then have two definitions, and
 //! `ssa_repair` repairs the uses.
 //!
-//! Not threaded: through heads of loops, where a path around the test is another loop; through blocks with instructions that must not be
-//! copied (calls, fences, operations on the task) or with too many; from `enter`. A block takes part in one rewrite of a run at most.
+//! A block that has nothing but φ, one of which brings a constant to such a condition, is removed first: its edges lead to the test, and the next run threads them.
+//!
+//! Not threaded: through heads of loops to their bodies, where a path around the test is another loop (an edge that leaves the loop by its head may leave it at
+//! once); through blocks with instructions that must not be
+//! copied (calls, fences, operations on the task) or with too many; from `enter`. A block takes part in one rewrite of a run at most, but several may lead
+//! to one target.
 //!
 //! Cost: one visit to each block with a branch and each of its edges; the copied code is bounded for a block and for the function.
 //! Breaks every fact. Not done: conditions that follow from another one; loads with a known value.
@@ -23,7 +27,7 @@ use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
 use crate::rules::evaluate;
 use crate::ssa_repair::Repair;
-use brolga_ir::analysis::{Cfg, Rpo};
+use brolga_ir::analysis::{Cfg, Rpo, Uses};
 use brolga_ir::constant::Const;
 use brolga_ir::effects::effects;
 use brolga_ir::scalar::Outcome;
@@ -39,8 +43,8 @@ pub(crate) const PASS: Pass = Pass::new("jump-threading", PassLevel::Both, run)
 /// saves one branch.
 const MAX_COPIED: usize = 6;
 
-/// φ of a block: each becomes two.
-const MAX_PHIS: usize = 8;
+/// φ of a block: each becomes two. A loop over two iterators carries a state, a value and three flags for each.
+const MAX_PHIS: usize = 16;
 
 /// Incoming edges of a block that are examined.
 const MAX_WAYS: usize = 16;
@@ -58,19 +62,29 @@ const MIN_GROWTH: usize = 64;
 /// for a second run.
 pub(crate) fn may_find(func: &Func) -> bool {
     func.blocks().any(|block| {
-        let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch);
-        let own = |value: Value| func.def_inst(value).filter(|&inst| func.inst_block(inst) == Some(block));
-        let cond = end.and_then(|end| own(func.args(end)[0]));
-        let behind = match cond.map(|cond| (func.op(cond), func.args(cond))) {
-            Some((Op::Phi, _)) => cond,
-            Some((Op::Intrinsic(_), &[first, ..])) => own(first).filter(|&inst| func.op(inst) == Op::Phi),
-            _ => None,
+        let may_be_known = |&value: &Value| {
+            let passed_on = func.def_inst(value).filter(|&inst| func.op(inst) == Op::Phi);
+            func.as_const(value).is_some() || passed_on.is_some_and(|phi| has_constant(func, phi))
         };
-        // A φ of numbers with a constant is the counter of a loop.
-        let is_flag =
-            |phi: Inst| func.result(phi).is_some_and(|v| matches!(func.ty(v), Type::I8 | Type::BOOL));
-        behind.is_some_and(|phi| is_flag(phi) && func.args(phi).iter().any(|&v| func.as_const(v).is_some()))
+        flag_of(func, block).is_some_and(|phi| func.args(phi).iter().any(may_be_known))
     })
+}
+
+/// The φ of a block, a truth value, that its branch tests, perhaps its opposite. A φ of numbers with a constant would be the counter of a loop.
+fn flag_of(func: &Func, block: Block) -> Option<Inst> {
+    let end = func.terminator(block).filter(|&end| func.op(end) == Op::Branch)?;
+    let own = |value: Value| func.def_inst(value).filter(|&inst| func.inst_block(inst) == Some(block));
+    let cond = own(func.args(end)[0])?;
+    let phi = match (func.op(cond), func.args(cond)) {
+        (Op::Phi, _) => Some(cond),
+        (Op::Intrinsic(_), &[first, ..]) => own(first).filter(|&inst| func.op(inst) == Op::Phi),
+        _ => None,
+    };
+    phi.filter(|&phi| func.result(phi).is_some_and(|v| matches!(func.ty(v), Type::I8 | Type::BOOL)))
+}
+
+fn has_constant(func: &Func, phi: Inst) -> bool {
+    func.args(phi).iter().any(|&v| func.as_const(v).is_some())
 }
 
 /// Whether a φ has a constant truth value on some edge: a quick test, wherever the branch is.
@@ -82,25 +96,32 @@ pub(crate) fn has_flags(func: &Func) -> bool {
 }
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    // The graph is another one then: the next run threads.
+    if open_joins(func, cx) {
+        return Changed::Yes;
+    }
     let (rpo, loops) = (cx.facts.rpo(), cx.facts.loops());
     let mut repair = Repair::default();
-    let mut used: EntitySet<Block> = EntitySet::new();
+    // Blocks that were copied or whose jump has changed; blocks that got another way in.
+    let (mut used, mut reached): (EntitySet<Block>, EntitySet<Block>) = (EntitySet::new(), EntitySet::new());
     let mut growth = MIN_GROWTH + func.inst_count() / 8;
     for &block in rpo.blocks() {
         let Some(size) = copied_size(func, cx, block) else { continue };
-        if loops.is_header(block) || used.contains(block) || func.entry() == Some(block) {
+        if used.contains(block) || reached.contains(block) || func.entry() == Some(block) {
             continue;
         }
+        let inside = loops.loop_of(block).filter(|_| loops.is_header(block));
+        let may_lead_to = |target| inside.is_none_or(|l| !loops.contains(l, target));
         let threads = threads(func, cx, block);
         let mut copies = Vec::new();
-        for (ways, target) in threads.into_iter().filter(|(ways, _)| !ways.is_empty()) {
-            let busy = ways.iter().chain([&target]).any(|&b| used.contains(b));
+        for (ways, target) in threads.into_iter().filter(|(ways, to)| !ways.is_empty() && may_lead_to(*to)) {
+            let busy = used.contains(target) || ways.iter().any(|&b| used.contains(b) || reached.contains(b));
             if busy || target == block || size > growth || !cx.spend("threaded jumps") {
                 continue;
             }
             growth -= size;
             used.insert(block);
-            used.insert(target);
+            reached.insert(target);
             ways.iter().for_each(|&way| {
                 used.insert(way);
             });
@@ -122,6 +143,88 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     cx.changed()
 }
 
+/// Removes blocks that only join edges before the test of a flag of which some bring a constant: the end of an iteration, where one side has found the end of a
+/// range, leads to the head of the loop. Returns whether it did.
+fn open_joins(func: &mut Func, cx: &mut PassCx<'_>) -> bool {
+    let (cfg, rpo) = (cx.facts.cfg(), cx.facts.rpo());
+    let mut uses = None;
+    let mut changed: EntitySet<Block> = EntitySet::new();
+    for &block in rpo.blocks() {
+        let Some(flag) = flag_of(func, block).filter(|_| copied_size(func, cx, block).is_some()) else {
+            continue;
+        };
+        for &join in cfg.preds(block).iter().take(MAX_WAYS).filter(|&&join| rpo.is_reachable(join)) {
+            let sources = cfg.preds(join);
+            let near = sources.iter().chain([&block, &join]).any(|&b| changed.contains(b));
+            if near || !is_join(func, cfg, (join, block), flag) {
+                continue;
+            }
+            let uses = uses.get_or_insert_with(|| Uses::compute(func));
+            let only_there = |value: Value| {
+                uses.of(value).iter().all(|one| {
+                    func.op(one.inst) == Op::Phi
+                        && func.inst_block(one.inst) == Some(block)
+                        && func.phi_edges(one.inst).all(|(from, v)| v != value || from == join)
+                })
+            };
+            if !head_phis(func, join).flat_map(|phi| func.result(phi)).all(only_there) {
+                continue;
+            }
+            if !cx.spend("opened joins") {
+                return !changed.is_empty();
+            }
+            for &b in sources.iter().chain([&block, &join]) {
+                changed.insert(b);
+            }
+            open_join(func, sources, join, block);
+        }
+    }
+    !changed.is_empty()
+}
+
+/// Whether a block has nothing but φ, one of which brings a constant to the flag of its successor, and both have no predecessor in common.
+fn is_join(func: &Func, cfg: &Cfg, (join, block): (Block, Block), flag: Inst) -> bool {
+    let sources = cfg.preds(join);
+    let ends_in_jump = |&b: &Block| {
+        func.terminator(b).is_some_and(|t| matches!(func.op(t), Op::Goto | Op::Branch))
+            && sources.iter().filter(|&&other| other == b).count() == 1
+            && !cfg.preds(block).contains(&b)
+    };
+    let brings = func.phi_edges(flag).find(|&(from, _)| from == join).and_then(|(_, v)| func.def_inst(v));
+    let brings_constant = brings.is_some_and(|phi| {
+        func.op(phi) == Op::Phi && func.inst_block(phi) == Some(join) && has_constant(func, phi)
+    });
+    brings_constant
+        && join != block
+        && func.entry() != Some(join)
+        && func.block_insts(join).all(|inst| matches!(func.op(inst), Op::Phi | Op::Goto))
+        && (2..=MAX_WAYS).contains(&sources.len())
+        && sources.iter().all(ends_in_jump)
+}
+
+fn open_join(func: &mut Func, sources: &[Block], join: Block, block: Block) {
+    for phi in head_phis(func, block).collect::<Vec<_>>() {
+        let Some((_, value)) = func.phi_edges(phi).find(|&(from, _)| from == join) else { continue };
+        let joined = func.def_inst(value).filter(|&made| func.inst_block(made) == Some(join));
+        let brought: Vec<(Block, Value)> = match joined {
+            Some(made) => func.phi_edges(made).collect(),
+            None => sources.iter().map(|&source| (source, value)).collect(),
+        };
+        func.retain_phi_edges(phi, |from, _| from != join);
+        brought.into_iter().for_each(|(source, value)| func.add_phi_edge(phi, source, value));
+    }
+    for &source in sources {
+        let Some(jump) = func.terminator(source) else { continue };
+        for to in func.inst_blocks_mut(jump).iter_mut().filter(|to| **to == join) {
+            *to = block;
+        }
+    }
+    while let Some(inst) = func.last_inst(join) {
+        func.remove_inst(inst);
+    }
+    func.remove_block(join);
+}
+
 /// How much would be copied of a block that ends in a branch; `None` if it must not be or is too much.
 fn copied_size(func: &Func, cx: &PassCx<'_>, block: Block) -> Option<usize> {
     let end = func.terminator(block).filter(|&t| func.op(t) == Op::Branch)?;
@@ -133,6 +236,9 @@ fn copied_size(func: &Func, cx: &PassCx<'_>, block: Block) -> Option<usize> {
     for inst in func.block_insts(block).take_while(|&i| i != end) {
         if func.op(inst) == Op::Phi {
             phis += 1;
+        } else if func.op(inst) == Op::Safepoint {
+            // A poll in the head of a loop: each path still has one.
+            size += 1;
         } else {
             let does = effects(func, cx.types(), inst);
             if does.pinned || does.fence || !does.terminates || does.may_safepoint || !does.notaskstate {

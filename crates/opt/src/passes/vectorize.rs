@@ -14,8 +14,8 @@
 //! | `overlap` | accesses that must not overlap: proofs, and tests before the loop |
 //! | `emit` | the vectors |
 //!
-//! **Which loops.** One block, one exit, a counter that goes up by one in 64 bits and is tested after its step, as `rotate`,
-//! `irce` and `simplify-cfg` leave them. Every load and store advances by one element in each iteration, and all operations on their values exist
+//! **Which loops.** One block, one exit, a counter that goes up by a constant in 64 bits and is tested after its step, as `rotate`,
+//! `irce` and `simplify-cfg` leave them; by one where there are loads or stores. Every load and store advances by one element in each iteration, and all operations on their values exist
 //! in lanes (`brolga_ir::lanes`). Nothing may throw or call. A counter may be an operand: in lanes it is its first value plus the distances of the iterations.
 //! Values computed from counters alone are in lanes if they are stored or added up, and stay scalar if they form an address.
 //!

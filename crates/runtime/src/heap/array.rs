@@ -21,15 +21,18 @@ use std::ptr::NonNull;
 use brolga_ir::types::FieldRepr;
 
 use super::desc::{Element, ObjectKind, TypeRef};
-use super::heap::OutOfMemory;
+use super::heap::{Heap, OutOfMemory};
 use super::layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES,
 };
+use super::mutator::Mutator;
 use super::object::Object;
 use super::scope::{Bits, Obj, ObjectError, Root, Scope, check_bits, wrong_kind};
 
 /// The smallest capacity after growing.
 const SMALLEST_GROWTH: usize = 4;
+/// The most bytes that grow without a scope: moving more takes polls.
+const LARGEST_PLAIN: u64 = 1 << 20;
 
 /// An end of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -362,7 +365,8 @@ impl<'f, 'h> Scope<'f, 'h> {
                 let (array, new) = (vector.get(scope), new.get(scope).object);
                 let old = array.vector()?;
                 let slack = capacity - length;
-                let start = if end == End::Front { slack + count } else { old.start.min(slack) };
+                // Room before the elements stays, but for a half: a queue grows at one end and loses elements at the other.
+                let start = if end == End::Front { slack + count } else { old.start.min(slack / 2) };
                 move_elements(&old, new, capacity, start);
                 scope.set_memory(array.object, new, start);
                 Ok::<_, ObjectError>(())
@@ -496,26 +500,89 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
 
 /// Removes the last `count` elements of a vector in place and clears them, if there are at least `count` and they are plain bits. Returns whether it did.
 pub(crate) fn shrink_in_place(vector: Object, count: i64) -> bool {
-    shortened(vector, count).is_some()
+    let shortened = plain_elements(vector, count).map(|plain| {
+        let first = plain.start + plain.left * plain.stride;
+        zero(
+            plain.memory,
+            MEMORY_ELEMENTS + first as usize,
+            ((plain.old - plain.left) * plain.stride) as usize,
+        );
+        vector.set_word_at(ARRAY_DIMS, plain.left);
+    });
+    shortened.is_some()
 }
 
-fn shortened(vector: Object, count: i64) -> Option<()> {
+/// Removes the first `count` elements of a vector in place and clears them, under the same conditions. Returns whether it did.
+pub(crate) fn drop_first_in_place(vector: Object, count: i64) -> bool {
+    let dropped = plain_elements(vector, count).map(|plain| {
+        let bytes = (plain.old - plain.left) * plain.stride;
+        zero(plain.memory, MEMORY_ELEMENTS + plain.start as usize, bytes as usize);
+        vector.set_word_at(ARRAY_DATA, vector.word_at(ARRAY_DATA) + bytes);
+        vector.set_word_at(ARRAY_DIMS, plain.left);
+    });
+    dropped.is_some()
+}
+
+/// Appends `count` elements to a vector of plain bits that has no room for them, in a new `Memory`. Returns the vector, which may have moved; `None` for other
+/// vectors, and where there is no memory. A safepoint.
+pub(crate) fn grow_plain(heap: &Heap, mutator: &Mutator, vector: Object, count: i64) -> Option<Object> {
+    let old = plain_elements(vector, 0)?;
+    let length = old.old.checked_add(u64::try_from(count).ok()?)?;
+    let capacity = length.checked_add(old.old)?.max(SMALLEST_GROWTH as u64);
+    let ObjectKind::Array { memory: ty, .. } = vector.desc().kind() else { return None };
+    let (ty, bytes) = (ty.clone(), capacity.checked_mul(old.stride)?);
+    if bytes > LARGEST_PLAIN {
+        return None;
+    }
+    mutator.locals.borrow_mut().push(Some(vector));
+    let new = heap.allocate(mutator, &ty, ty.size_with_length(|| capacity));
+    let (vector, new) = (mutator.locals.borrow_mut().pop().flatten()?, new.ok()?);
+    new.set_word_at(LENGTH, capacity);
+    new.set_word_at(MEMORY_DATA, (new.address() + MEMORY_ELEMENTS) as u64);
+    // Another thread may have changed the vector.
+    let old = plain_elements(vector, 0).filter(|now| now.old == old.old && now.stride == old.stride)?;
+    let start = (old.start / old.stride).min((capacity - length) / 2) * old.stride;
+    let to = MEMORY_ELEMENTS + start as usize;
+    // SAFETY: the old elements are inside their `Memory` (`plain_elements`); the new one has room for `start` bytes and `length` elements, of which they are the
+    // first, and is not shared yet.
+    unsafe {
+        new.copy_to_new(
+            to,
+            old.memory,
+            MEMORY_ELEMENTS + old.start as usize,
+            (old.old * old.stride) as usize,
+        );
+    }
+    vector.set_pointer_at(ARRAY_MEMORY, Some(new));
+    heap.after_store(mutator, vector);
+    vector.set_word_at(ARRAY_DATA, (new.address() + to) as u64);
+    vector.set_word_at(ARRAY_DIMS, length);
+    Some(vector)
+}
+
+/// The elements of a vector that loses some, where they are plain bits.
+struct PlainElements {
+    memory: Object,
+    stride: u64,
+    /// Bytes of the `Memory` before the first one.
+    start: u64,
+    old: u64,
+    left: u64,
+}
+
+/// `None` also if there are fewer than `count`.
+fn plain_elements(vector: Object, count: i64) -> Option<PlainElements> {
     let ObjectKind::Array { dims: 1, .. } = vector.desc().kind() else { return None };
     let memory = vector.pointer_at(ARRAY_MEMORY)?;
     let ObjectKind::Memory(element) = memory.desc().kind() else { return None };
     let plain = element.repr == FieldRepr::Inline && element.pointers.is_empty();
     let (stride, old) = (u64::from(element.stride), vector.word_at(ARRAY_DIMS));
-    let length = old.checked_sub(u64::try_from(count).ok()?).filter(|_| plain)?;
+    let left = old.checked_sub(u64::try_from(count).ok()?).filter(|_| plain && stride > 0)?;
     // A program with open doors may have set the address and the length to anything.
     let start = vector.word_at(ARRAY_DATA).checked_sub(memory.word_at(MEMORY_DATA))?;
     let end = start.checked_add(old.checked_mul(stride)?)?;
-    if end > memory.word_at(LENGTH).checked_mul(stride)? {
-        return None;
-    }
-    let (first, end) = (start + length * stride, end as usize);
-    zero(memory, MEMORY_ELEMENTS + first as usize, end - first as usize);
-    vector.set_word_at(ARRAY_DIMS, length);
-    Some(())
+    let fits = end <= memory.word_at(LENGTH).checked_mul(stride)?;
+    fits.then_some(PlainElements { memory, stride, start, old, left })
 }
 
 /// Clears bytes of a `Memory`.

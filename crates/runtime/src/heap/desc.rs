@@ -110,6 +110,8 @@ pub struct TypeDesc {
     cx: Arc<Context>,
     name: Box<str>,
     fields: OnceLock<FieldTable>,
+    /// By field: the type of inline values, if one was boxed.
+    parts: OnceLock<Box<[OnceLock<TypeRef>]>>,
     builtin: OnceLock<Option<Builtin>>,
     owner: Arc<()>,
     charge: Charge,
@@ -242,6 +244,16 @@ impl TypeDesc {
         self.scan == Scan::Nothing
     }
 
+    /// The run-time form of the type of a field's inline values, from `make` the first time.
+    pub(crate) fn part(&self, field: usize, make: impl FnOnce() -> Option<TypeRef>) -> Option<&TypeRef> {
+        let parts = || self.field_table().rows().iter().map(|_| OnceLock::new()).collect();
+        let part = self.parts.get_or_init(parts).get(field)?;
+        match part.get() {
+            Some(known) => Some(known),
+            None => make().map(|made| part.get_or_init(|| made)),
+        }
+    }
+
     /// The fields of a struct, tuple or named tuple; empty for other types.
     pub(crate) fn field_table(&self) -> &FieldTable {
         self.fields.get_or_init(|| match (&self.kind, self.ty) {
@@ -336,6 +348,7 @@ impl Maker {
             cx: cx.clone(),
             name,
             fields: OnceLock::new(),
+            parts: OnceLock::new(),
             builtin: OnceLock::new(),
             owner: self.owner.clone(),
             charge: Charge::new(&self.meter, bytes),

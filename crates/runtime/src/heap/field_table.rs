@@ -14,7 +14,10 @@ use brolga_ir::types::{FieldRepr, Layout, Type};
 
 /// The fields of a struct, tuple or named tuple.
 #[derive(Debug, Default)]
-pub(crate) struct FieldTable(Box<[FieldRow]>);
+pub(crate) struct FieldTable {
+    rows: Box<[FieldRow]>,
+    is_tuple: bool,
+}
 
 /// A field.
 #[derive(Debug)]
@@ -54,22 +57,27 @@ impl FieldTable {
                 is_atomic: decl.is_some_and(|decl| decl.is_atomic),
             }
         });
-        FieldTable(rows.collect())
+        FieldTable { rows: rows.collect(), is_tuple: types.tuple_elements(ty).is_some() }
     }
 
     /// The approximate size of the table, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let names = self.0.iter().filter_map(|row| row.name()).map(|name| name.len() + 16);
-        size_of_val(&*self.0) + names.sum::<usize>()
+        let names = self.rows.iter().filter_map(|row| row.name()).map(|name| name.len() + 16);
+        size_of_val(&*self.rows) + names.sum::<usize>()
     }
 
     /// The fields in order.
     pub(crate) fn rows(&self) -> &[FieldRow] {
-        &self.0
+        &self.rows
+    }
+
+    /// Whether it is a tuple's.
+    pub(crate) fn is_tuple(&self) -> bool {
+        self.is_tuple
     }
 
     /// The position, from 0, of the field with this name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
-        self.0.iter().position(|row| row.name.as_ref().is_some_and(|known| known.as_bytes() == name))
+        self.rows.iter().position(|row| row.name.as_ref().is_some_and(|known| known.as_bytes() == name))
     }
 }

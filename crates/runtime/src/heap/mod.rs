@@ -99,7 +99,10 @@ pub use policy::Collection;
 pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::{CommonTypes, Unused, translate};
 
-pub(crate) use array::{address_of, bits_of, elements_from, grow_in_place, position_of, shrink_in_place};
+pub(crate) use array::{
+    address_of, bits_of, drop_first_in_place, elements_from, grow_in_place, grow_plain, position_of,
+    shrink_in_place,
+};
 pub(crate) use layout::MUTATOR;
 pub(crate) use mutator::Paused;
 pub(crate) use object::{Object, desc_of_tag};

@@ -252,6 +252,10 @@ impl<'f, 'h> Scope<'f, 'h> {
         match held {
             Held::Undefined => Ok(None),
             Held::Object(object) => Ok(Some(self.add_root(object))),
+            // Without a look at the table of types.
+            Held::Inline(At { cx, ty: ty @ (Type::INT64 | Type::FLOAT64), object, offset }) => {
+                self.box_bits(cx, ty, object.word_at(offset).into()).map(Some)
+            }
             Held::Inline(At { cx, ty, object, offset }) => {
                 if let Some(bits) = (At { cx, ty, object, offset }).bits() {
                     let cx = cx.clone();

@@ -16,7 +16,7 @@ use crate::heap::{ObjectKind, Root};
 use crate::pending::ExceptionKind;
 
 use super::call::{Done, Ops};
-use super::place::{At, Row};
+use super::place::{At, Held, Place, Row};
 use super::relations::{as_type, egal};
 use super::throw::Raised;
 
@@ -205,13 +205,14 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         &mut self,
         tuple: Root<'f, 'h>,
     ) -> Result<Option<Vec<Root<'f, 'h>>>, Raised> {
-        let Some(at) = At::boxed(self.object(tuple)) else { return Ok(None) };
-        if at.cx.types.tuple_elements(at.ty).is_none() {
+        let table = self.object(tuple).desc().field_table();
+        if !table.is_tuple() {
             return Ok(None);
         }
-        let mut elements = Vec::with_capacity(at.fields().len());
-        for place in at.fields() {
-            match self.scope.box_held(place.held())? {
+        let mut elements = Vec::with_capacity(table.rows().len());
+        for n in 0..table.rows().len() {
+            let held = At::field_of(self.object(tuple), n).map_or(Held::Undefined, Place::held);
+            match self.scope.box_held(held)? {
                 Some(element) => elements.push(element),
                 None => return Err(self.scope.raise_kind(ExceptionKind::UndefRefError)),
             }

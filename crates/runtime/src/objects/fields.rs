@@ -11,7 +11,7 @@ use std::sync::Arc;
 use brolga_ir::Context;
 use brolga_ir::builtin::{Builtin, PARTS_DO_NOT_FIT};
 use brolga_ir::op::Ordering;
-use brolga_ir::types::{FieldRepr, MAX_WIDTH, Type, TypeField};
+use brolga_ir::types::{MAX_WIDTH, Type, TypeField};
 
 use crate::heap::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, FieldRow, LENGTH, MEMORY_DATA, Object, ObjectKind, Root,
@@ -443,29 +443,6 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
             },
             None => Err(self.no_field(array, field)),
         }
-    }
-}
-
-/// A field read without its layout.
-pub(crate) enum HeldByName {
-    Object(Object),
-    Int64(i64),
-    /// Its bits.
-    Float64(u64),
-}
-
-/// The contents of the field with this name; `None` if the field is not one of the common ones, is undefined
-/// or missing, or is not named by a symbol.
-pub(crate) fn held_by_name(of: Object, field: Object) -> Option<HeldByName> {
-    let name = field.string().filter(|_| matches!(field.desc().kind(), ObjectKind::Symbol))?;
-    let table = of.desc().field_table();
-    let row = table.rows().get(table.find(name)?).filter(|row| !row.is_atomic)?;
-    let word = || of.word_at(row.offset);
-    match (row.repr, row.ty) {
-        (FieldRepr::Pointer, _) => of.pointer_at(row.offset).map(HeldByName::Object),
-        (FieldRepr::Inline, Type::INT64) => Some(HeldByName::Int64(word().cast_signed())),
-        (FieldRepr::Inline, Type::FLOAT64) => Some(HeldByName::Float64(word())),
-        _ => None,
     }
 }
 

@@ -110,7 +110,10 @@ impl<'a> Place<'a> {
         match self.repr {
             FieldRepr::Pointer => object.pointer_at(offset).map_or(Held::Undefined, Held::Object),
             FieldRepr::Inline => {
-                let first = cx.types.first_reference(self.ty, self.repr).filter(|_| !self.is_part);
+                let first = match self.is_part {
+                    true => None,
+                    false => cx.types.first_reference(self.ty, self.repr),
+                };
                 match first.map(|first| object.pointer_at(offset + first as usize)) {
                     Some(None) => Held::Undefined,
                     _ => Held::Inline(At { cx, ty: self.ty, object, offset }),
@@ -195,7 +198,7 @@ impl Row {
 
 /// Copies a value of this layout. References are copied one at a time, so that a collector or another thread
 /// never sees half of one.
-pub(super) fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
+pub(crate) fn copy(layout: &Layout, to: (Object, usize), from: (Object, usize)) {
     let mut at = 0;
     let bits = |start: usize, end: usize| copy_bits(to, from, start, end);
     for &pointer in layout.pointers.iter() {

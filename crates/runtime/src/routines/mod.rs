@@ -265,6 +265,7 @@ named! {
         brolga_gc_string,
         brolga_array_grow_end,
         brolga_array_del_end,
+        brolga_array_del_beg,
         brolga_gc_box_int,
         brolga_get_field,
         brolga_gc_weak_ref,

@@ -19,13 +19,13 @@
 //! | `brolga_apply_iterate(thread, args, n)` | yes | calls the second object with the elements of the following objects |
 //! | `brolga_tuple(thread, args, n)` | yes | a tuple of the objects |
 //! | `brolga_julia_call(thread, args, n)` | yes | calls the function of Julia's run time that the first object, a symbol, names |
-//! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end` | yes | appends or removes elements; returns the vector |
+//! | `brolga_array_grow_end(thread, vector, count)`, `brolga_array_del_end`, `brolga_array_del_beg` | yes | appends or removes elements; returns the vector |
 //! | `brolga_refuel(thread)` | yes | `nothing`; null if the call has used up its fuel, and ends |
 //! | `brolga_carried_exception(thread)` | yes | `nothing`; null if an exception is pending for the C function that has returned |
 //! | `brolga_static_parameter(thread, args, n)` | yes | variable number `args[1]` of the `where` type `args[0]`, for the arguments `args[2..]` |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last eleven return null when an exception is pending.
+//! The last twelve return null when an exception is pending.
 //!
 //! **Contract with compiled code.** As in `heap.rs`. Objects are not null. A routine roots its own arguments
 //! if it needs them across a safepoint.
@@ -34,8 +34,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use brolga_ir::builtin::Builtin;
+use brolga_ir::types::FieldRepr;
 
-use crate::heap::{Object, Root, Scope, TypeDesc, desc_of_tag, grow_in_place, shrink_in_place, with_scope};
+use crate::heap::{
+    Object, ObjectKind, OutOfMemory, Root, Scope, TypeDesc, desc_of_tag, drop_first_in_place, grow_in_place,
+    grow_plain, shrink_in_place, with_scope,
+};
 use crate::instance::Runtime;
 use crate::pending::{Detail, ExceptionKind};
 use crate::records::{StringRef, SymbolRef};
@@ -46,8 +50,9 @@ use super::heap::with_heap;
 use crate::objects::call::{Ops, call_code};
 use crate::objects::deferred::DeferredEntry;
 use crate::objects::entry::CodeEntry;
-use crate::objects::fields::{HeldByName, held_by_name};
 use crate::objects::methods::MethodEntry;
+use crate::objects::place::copy;
+use crate::objects::quick_builtins::{Quick, element_of, field_of, quick_builtin};
 use crate::objects::relations::{as_type, egal};
 use crate::objects::show::print_object;
 use crate::objects::throw::Raised;
@@ -110,25 +115,32 @@ fn with_args(
     })
 }
 
+/// A value as an object. A safepoint.
+fn boxed(thread: &Thread, quick: Quick) -> *mut u8 {
+    if let Quick::Object(object) = quick {
+        return object.pointer().as_ptr();
+    }
+    with_heap(thread, |heap| {
+        let types = heap.types();
+        let (desc, bits) = match quick {
+            Quick::Object(object) => return Ok(object),
+            Quick::Int64(value) => match types.small_int(value) {
+                Some(small) => return Ok(small),
+                None => (types.int64(), value.cast_unsigned()),
+            },
+            Quick::Float64(bits) => (types.float64(), bits),
+            Quick::Bool(value) => return types.boxed_bool(value).ok_or(OutOfMemory { requested: 1 }),
+        };
+        let made = heap.allocate(thread.mutator(), desc, size_of::<u64>())?;
+        made.set_word_at(0, bits);
+        Ok(made)
+    })
+}
+
 pub(crate) extern "C" fn brolga_get_field(thread: &Thread, of: NonNull<u8>, field: NonNull<u8>) -> *mut u8 {
     let (of, field) = (object(of), object(field));
-    if let Some(held) = held_by_name(of, field) {
-        return with_heap(thread, |heap| {
-            let boxed = |desc: &TypeDesc, bits: u64| {
-                let made = heap.allocate(thread.mutator(), desc, size_of::<u64>())?;
-                made.set_word_at(0, bits);
-                Ok(made)
-            };
-            let types = heap.types();
-            match held {
-                HeldByName::Object(object) => Ok(object),
-                HeldByName::Int64(value) => match types.small_int(value) {
-                    Some(small) => Ok(small),
-                    None => boxed(types.int64(), value.cast_unsigned()),
-                },
-                HeldByName::Float64(bits) => boxed(types.float64(), bits),
-            }
-        });
+    if let Some(quick) = field_of(of, field) {
+        return boxed(thread, quick);
     }
     // Everything else, and every error.
     in_scope(thread, |scope, runtime| {
@@ -144,6 +156,78 @@ pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, coun
 pub(crate) extern "C" fn brolga_apply_latest(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     let _world = thread.dispatch().latest();
     apply(thread, args, count)
+}
+
+/// The most elements of a call that is made without a scope.
+const FEW_ELEMENTS: usize = 16;
+
+/// Calls the second object with the elements of the following ones, if these are tuples of few common elements; `None` for all else.
+fn apply_to_elements(thread: &Thread, args: *const Object, count: i64) -> Option<*mut u8> {
+    let &[_, callee, ref containers @ ..] = objects(args, count) else { return None };
+    let lengths = containers.iter().map(|container| {
+        let table = container.desc().field_table();
+        table.is_tuple().then_some(table.rows().len())
+    });
+    let lengths = lengths.collect::<Option<Vec<usize>>>()?;
+    if lengths.iter().sum::<usize>() > FEW_ELEMENTS {
+        return None;
+    }
+    // Boxing is a safepoint: what is boxed is rooted, and containers are read again, because compiled code's words follow what moves.
+    let locals = &thread.mutator().locals;
+    let before = locals.borrow().len();
+    locals.borrow_mut().push(Some(callee));
+    let pushed = push_elements(thread, args, count, &lengths);
+    let all: Vec<Object> = locals.borrow_mut().drain(before..).flatten().collect();
+    match pushed? {
+        Ok(()) => Some(thread.mutator().with_words(&all, |words, count| apply(thread, words, count as i64))),
+        Err(NoMemory) => Some(std::ptr::null_mut()),
+    }
+}
+
+/// There was no memory for an object; the exception is pending.
+struct NoMemory;
+
+/// Roots the elements of the objects after the second one, which are tuples of these lengths. `None`: one is not a common value.
+fn push_elements(
+    thread: &Thread,
+    args: *const Object,
+    count: i64,
+    lengths: &[usize],
+) -> Option<Result<(), NoMemory>> {
+    for (n, &length) in lengths.iter().enumerate() {
+        for index in 0..length {
+            let made = match element_of(*objects(args, count).get(n + 2)?, index) {
+                Some(element) => boxed(thread, element),
+                None => boxed_part(thread, args, count, (n + 2, index))?,
+            };
+            let Some(made) = NonNull::new(made) else { return Some(Err(NoMemory)) };
+            thread.mutator().locals.borrow_mut().push(Some(object(made)));
+        }
+    }
+    Some(Ok(()))
+}
+
+/// An immutable value that is inline in a tuple as an object: field `index` of operand `n`. `None`: it is not one.
+fn boxed_part(
+    thread: &Thread,
+    args: *const Object,
+    count: i64,
+    (n, index): (usize, usize),
+) -> Option<*mut u8> {
+    let tuple = || objects(args, count).get(n).copied();
+    let runtime = thread.runtime()?;
+    let of = tuple()?.desc();
+    let row = of.field_table().rows().get(index).filter(|row| row.repr == FieldRepr::Inline)?;
+    let desc = of.part(index, || runtime.heap().type_object(of.context(), row.ty).ok())?;
+    let ObjectKind::Struct(layout) = desc.kind() else { return None };
+    if let Some(instance) = runtime.heap().types().instance(desc) {
+        return Some(instance.pointer().as_ptr());
+    }
+    let made = with_heap(thread, |heap| heap.allocate(thread.mutator(), desc, desc.size()));
+    if let Some(made) = NonNull::new(made) {
+        copy(layout, (object(made), 0), (tuple()?, row.offset));
+    }
+    Some(made)
 }
 
 fn apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
@@ -196,10 +280,17 @@ fn first_call<'d>(thread: &Thread, deferred: &'d DeferredEntry) -> Result<&'d Co
 }
 
 pub(crate) extern "C" fn brolga_apply_builtin(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
-    with_args(thread, objects(args, count), |ops, all| ops.apply_builtin(all))
+    let all = objects(args, count);
+    match quick_builtin(all) {
+        Some(quick) => boxed(thread, quick),
+        None => with_args(thread, all, |ops, all| ops.apply_builtin(all)),
+    }
 }
 
 pub(crate) extern "C" fn brolga_apply_iterate(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
+    if let Some(result) = apply_to_elements(thread, args, count) {
+        return result;
+    }
     with_args(thread, objects(args, count), |ops, all| {
         let Some((_, rest)) = all.split_first() else { return ops.scope.nothing() };
         let next = ops.flattened(rest)?;
@@ -222,21 +313,32 @@ pub(crate) extern "C" fn brolga_array_grow_end(thread: &Thread, vector: NonNull<
     if grow_in_place(object(vector), count) {
         return vector.as_ptr();
     }
-    resize_end(thread, vector, count, true)
+    let grow = |runtime: Arc<Runtime>| grow_plain(runtime.heap(), thread.mutator(), object(vector), count);
+    if let Some(grown) = thread.runtime().and_then(grow) {
+        return grown.pointer().as_ptr();
+    }
+    resize(thread, "jl_array_grow_end", vector, (i64::MAX, count), true)
 }
 
 pub(crate) extern "C" fn brolga_array_del_end(thread: &Thread, vector: NonNull<u8>, count: i64) -> *mut u8 {
     if shrink_in_place(object(vector), count) {
         return vector.as_ptr();
     }
-    resize_end(thread, vector, count, false)
+    resize(thread, "jl_array_del_end", vector, (i64::MAX, count), false)
 }
 
-fn resize_end(thread: &Thread, vector: NonNull<u8>, count: i64, grow: bool) -> *mut u8 {
+pub(crate) extern "C" fn brolga_array_del_beg(thread: &Thread, vector: NonNull<u8>, count: i64) -> *mut u8 {
+    if drop_first_in_place(object(vector), count) {
+        return vector.as_ptr();
+    }
+    resize(thread, "jl_array_del_beg", vector, (0, count), false)
+}
+
+/// Inserts or removes `count` elements at a position.
+fn resize(thread: &Thread, op: &str, vector: NonNull<u8>, (at, count): (i64, i64), grow: bool) -> *mut u8 {
     in_scope(thread, |scope, runtime| {
         let vector = scope.add_root(object(vector));
-        let op = if grow { "jl_array_grow_end" } else { "jl_array_del_end" };
-        Ops { scope, thread, runtime }.change_length(op, vector, i64::MAX, count, grow)?;
+        Ops { scope, thread, runtime }.change_length(op, vector, at, count, grow)?;
         Ok(vector)
     })
 }

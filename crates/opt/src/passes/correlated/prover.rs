@@ -250,6 +250,7 @@ impl<'a> Prover<'a> {
             || b.is_some_and(|b| self.by_larger_side(func, a, b, k, at, depth))
             || self.by_facts_cheaply(func, a, b, k, at, depth)
             || self.by_phi(func, a, b, k, depth)
+            || self.by_choice(func, a, b, k, at, depth)
     }
 
     /// By the operands of a φ on one of the sides.
@@ -391,13 +392,32 @@ impl<'a> Prover<'a> {
             (Op::Intrinsic(I::ZextInt), &[x]) => {
                 self.goal(func, Some(x), b, k, at, depth) && self.natural(func, x, at, depth)
             }
-            (Op::Builtin(Builtin::Ifelse), &[_, x, y]) => {
-                let (x, y) = (term(func, x), term(func, y));
-                self.goal(func, x.value, b, k - i128::from(x.plus), at, depth)
-                    && self.goal(func, y.value, b, k - i128::from(y.plus), at, depth)
-            }
             _ => false,
         }
+    }
+
+    /// From both operands of a choice on one of the sides. Comes last: the operands have fewer facts than the choice.
+    fn by_choice(
+        &mut self,
+        func: &Func,
+        a: Option<Value>,
+        b: Option<Value>,
+        k: i128,
+        at: At<'_>,
+        depth: u32,
+    ) -> bool {
+        let operands = |side: Option<Value>| {
+            let inst = side.and_then(|v| func.def_inst(v))?;
+            match (func.op(inst), func.args(inst)) {
+                (Op::Builtin(Builtin::Ifelse), &[_, x, y]) => Some([term(func, x), term(func, y)]),
+                _ => None,
+            }
+        };
+        operands(a).is_some_and(|all| {
+            all.into_iter().all(|x| self.goal(func, x.value, b, k - i128::from(x.plus), at, depth))
+        }) || operands(b).is_some_and(|all| {
+            all.into_iter().all(|y| self.goal(func, a, y.value, k + i128::from(y.plus), at, depth))
+        })
     }
 
     /// From what computes the larger side.
@@ -421,11 +441,6 @@ impl<'a> Prover<'a> {
         match (func.op(inst), func.args(inst)) {
             (Op::Intrinsic(Intrinsic::ZextInt), &[y]) => {
                 self.goal(func, a, Some(y), k, at, depth) && self.natural(func, y, at, depth)
-            }
-            (Op::Builtin(Builtin::Ifelse), &[_, x, y]) => {
-                let (x, y) = (term(func, x), term(func, y));
-                self.goal(func, a, x.value, k + i128::from(x.plus), at, depth)
-                    && self.goal(func, a, y.value, k + i128::from(y.plus), at, depth)
             }
             _ => false,
         }

@@ -12,7 +12,7 @@
 //! counter is ahead by the same constant.
 //!
 //! Counters of one step that start with constants differ by a constant in every iteration: one of them stays, the tested one if there is one, and
-//! the others become sums.
+//! the others become sums. So does a φ that gets the value of a counter, or a sum of it, for the next iteration.
 //!
 //! An unsigned "less" becomes a signed one if the counter starts at a constant that is not negative, goes up by one, and is compared with a
 //! length: the tested numbers are then from 0 to the length, which both orders agree on.
@@ -22,6 +22,7 @@ use crate::alias::linear;
 use crate::counted::{
     Recurrence, Relation, Shape, Signed, Test, Tested, recurrences, related, signed, way_out,
 };
+use crate::heads::head_phis;
 use crate::replace::Replacements;
 use crate::undefined::MaybeUndefined;
 use brolga_ir::analysis::Loops;
@@ -59,7 +60,25 @@ pub(super) fn equal_steps(
             found.push(Equal { stays: stays.value, goes: other.value, distance: start - from });
         }
     }
+    // `enumerate` counts from 1 and hands on a state that counts from 2: the next number is the state.
+    for phi in head_phis(func, shape.header) {
+        let stays = follows(func, shape, phi, &all);
+        if let Some(equal) = stays.filter(|one| found.iter().all(|gone| gone.goes != one.stays)) {
+            found.push(equal);
+        }
+    }
     found
+}
+
+/// Whether a φ that is not a counter gets a counter plus a constant from the latch, and differs from that counter by the same constant from the beginning.
+fn follows(func: &Func, shape: &Shape, phi: Inst, counters: &[(Recurrence, (i128, i128))]) -> Option<Equal> {
+    let goes = func.result(phi).filter(|&value| func.ty(value) == Type::I64)?;
+    let (start, next) = shape.edges(func, phi)?;
+    let (Some((of, 1)), added) = linear(func, next) else { return None };
+    let &(_, (from, step)) =
+        counters.iter().find(|(counter, _)| counter.value == of && counter.value != goes)?;
+    let distance = i128::from(added.cast_signed()) - step;
+    (signed(func, start)? == from + distance).then_some(Equal { stays: of, goes, distance })
 }
 
 /// Makes a counter a sum of another.

@@ -325,8 +325,9 @@ impl Grow<'_> {
             Op::Intrinsic(op) => {
                 let lanes = self.seed.lanes;
                 let same = members.iter().all(|&i| func.op(i) == Op::Intrinsic(op));
-                // The processor has no vector multiplication of 64-bit integers, and perhaps no `fma`.
+                // The processor has no vector multiplication of 64-bit integers and no count of bits in 128 bits, and perhaps no `fma`.
                 let slow = op == Intrinsic::MulInt && lanes == Lanes::I64x2
+                    || matches!(op, Intrinsic::CtpopInt | Intrinsic::CttzInt)
                     || op == Intrinsic::FmaFloat && !self.site.cpu.fma;
                 if !same || slow || !lanes.allows(op) || Lanes::compares(op) || Lanes::shifts(op) {
                     return None;

@@ -21,6 +21,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Larger blocks gain little from lanes, and are visited several times.
 const MAX_BLOCK: usize = 200;
+/// The greatest step of the tested counter, so that the step of a trip is an immediate.
+const MAX_STEP: i128 = 1 << 20;
 /// Loops with more loads and stores are left alone: all pairs are compared.
 pub(super) const MAX_ACCESSES: usize = 16;
 /// The most bytes of the widest elements in a trip: eight vectors, four where nothing is widened and the processor has
@@ -136,9 +138,10 @@ impl Plan {
         let shape = counted.shape;
         let small = func.block_insts(shape.header).take(MAX_BLOCK + 1).count() <= MAX_BLOCK;
         let one_block = shape.header == shape.latch && small;
-        if !one_block || counted.test.tested != Tested::Next || splittable_step(func, counted) != Some(1) {
+        if !one_block || counted.test.tested != Tested::Next {
             return None;
         }
+        let step = splittable_step(func, counted).filter(|&step| step <= MAX_STEP)?;
         let counters: Vec<Recurrence> = recurrences(func, loops, &shape)
             .filter(|r| {
                 r.const_step(func).is_some() && !func.ty(r.value).as_low().is_some_and(|l| l.is_float())
@@ -171,7 +174,9 @@ impl Plan {
         // Lanes without an iteration would contribute to the result.
         let whole = |r: &Reduction| r.lanes.element().bytes() == wide;
         let reduced = reductions.iter().all(|r| settled(r) && whole(r));
-        if accesses == 0 && reductions.is_empty() || accesses > MAX_ACCESSES || !reduced {
+        // Elements that are not neighbours are not in one vector.
+        let apart = step != 1 && accesses > 0;
+        if accesses == 0 && reductions.is_empty() || accesses > MAX_ACCESSES || !reduced || apart {
             return None;
         }
         let summed = found.iter().filter(|(inst, _)| is_summed(func, uses, &reductions, *inst));
@@ -435,8 +440,11 @@ impl Search<'_> {
                 // Without the processor's own operation a routine computes each lane. Products of 64 bits are made of
                 // products of 32, which costs as much as it saves where there are two lanes only; processors with FMA have
                 // four, or the operation.
-                let costly = matches!((op, of), (Intrinsic::FmaFloat, _) | (Intrinsic::MulInt, Lanes::I64x2))
-                    && !self.cpu.fma;
+                let costly = match (op, of) {
+                    (Intrinsic::FmaFloat, _) | (Intrinsic::MulInt, Lanes::I64x2) => !self.cpu.fma,
+                    (Intrinsic::CtpopInt | Intrinsic::CttzInt, _) => !self.cpu.bit_counts,
+                    _ => false,
+                };
                 let count = usize::from(Lanes::shifts(op));
                 let (data, counts) = args.split_at(args.len() - count);
                 let typed = data.iter().all(|&v| self.is_data(v) && func.ty(v) == Type::low(of.element()));
