@@ -290,7 +290,7 @@ pub static ORDER: &[Order] = &[
     order(
         "inner simplify-cfg",
         "inner jump-threading",
-        "a flag of an inner iterator stands in the block of its branch once lines are merged",
+        "a flag of an inner iterator is in the block of its branch once lines are merged",
     ),
     order("inner jump-threading", "inner sccp", "a flag that differed on a threaded edge is one constant"),
     order("inner sccp", "flagless simplify-cfg", "branches on constants become jumps"),
