@@ -45,7 +45,7 @@ use crate::counters;
 use crate::isa::{TargetIsa, Tier};
 use crate::single_pass::SinglePass;
 use crate::variables::places;
-use crate::wide;
+use crate::wide::{self, WideCode};
 
 /// The most words that a signature's parameters may take. Cranelift panics above 64 KiB of arguments on the stack.
 pub const MAX_PARAM_WORDS: usize = 4096;
@@ -167,7 +167,7 @@ pub(crate) struct Externals {
     /// `u0:N`, by N.
     pub(crate) symbols: Vec<Symbol>,
     /// Code that follows the function's own: `u2:N`, by N.
-    pub(crate) loops: Vec<Vec<u8>>,
+    pub(crate) loops: Vec<WideCode>,
 }
 
 impl Default for Compiler {
@@ -376,10 +376,11 @@ impl Compiler {
         let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };
         let returns = return_offsets(buffer);
         let Externals { mut symbols, loops } = externals;
-        let (code, loops) = with_loops(buffer.data(), &loops);
+        let (code, places_of_loops) = with_loops(buffer.data(), &loops);
         let mut relocs = Vec::with_capacity(buffer.relocs().len());
         for reloc in buffer.relocs() {
-            relocs.push(self.relocation(reloc, &mut symbols, &returns, &loops).map_err(unlinkable)?);
+            relocs
+                .push(self.relocation(reloc, &mut symbols, &returns, &places_of_loops).map_err(unlinkable)?);
         }
         self.labels = places(&compiled.value_labels_ranges, target);
         if let Some(layout) = buffer.frame_layout().filter(|_| self.context.func.dfg.values_labels.is_some())
@@ -390,11 +391,13 @@ impl Compiler {
                 layout.stackslots.iter().map(|(slot, at)| (slot.as_u32(), i64::from(at.offset) - top));
             self.slots.extend(slots);
         }
-        let lines = buffer
-            .get_srclocs_sorted()
+        let own = buffer.get_srclocs_sorted().iter();
+        let own = own.filter_map(|range| Some((range.start, line_column(range.loc)?)));
+        let of_loops = loops
             .iter()
-            .filter_map(|range| Some((range.start, line_column(range.loc)?)))
-            .collect();
+            .zip(&places_of_loops)
+            .flat_map(|(one, place)| one.lines.iter().map(move |&(offset, line)| (place + offset, line)));
+        let lines = own.chain(of_loops).collect();
         Ok(CompiledFunction {
             name: name.to_string(),
             code,
@@ -451,13 +454,13 @@ impl Compiler {
 }
 
 /// The code followed by its loops, and their offsets.
-fn with_loops(code: &[u8], loops: &[Vec<u8>]) -> (Vec<u8>, Vec<u32>) {
+fn with_loops(code: &[u8], loops: &[WideCode]) -> (Vec<u8>, Vec<u32>) {
     let mut code = code.to_vec();
     let mut places = Vec::with_capacity(loops.len());
     for one in loops {
         code.resize(code.len().next_multiple_of(wide::ALIGN as usize), 0xcc);
         places.push(code.len() as u32);
-        code.extend_from_slice(one);
+        code.extend_from_slice(&one.bytes);
     }
     (code, places)
 }

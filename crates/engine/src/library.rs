@@ -488,7 +488,7 @@ end
         assert!(message(&lib().export("twice")).contains("`twice(Float64)`, `twice(Int64)`"));
         assert!(message(&lib().export("text")).contains("`String` is not a type of C"));
         assert!(message(&lib().export("void")).contains("has a meaning in C"));
-        assert!(message(&lib().export_as("add", "a-b")).contains("is no identifier"));
+        assert!(message(&lib().export_as("add", "a-b")).contains("is not an identifier"));
         assert!(message(&lib().export_as("add", "_Bool")).contains("is reserved by C"));
         for name in ["NULL", "intmax_t", "uint_fast8_t", "INT64_MAX", "UINT8_C", "SIZE_MAX", "max_align_t"] {
             assert!(message(&lib().export_as("add", name)).contains("has a meaning in C"), "{name}");

@@ -223,7 +223,7 @@ impl Loaded {
                 let value = interp.global(interp.module().cx.names.intern(&name));
                 let object = value.map(|value| scope.copy_in(interp, &value)).transpose();
                 let object = object.map_err(|error| error.to_string())?;
-                let set = self.globals.set(scope, &name, object.map(|root| root.get(scope)));
+                let set = self.globals.begin(scope, &name, object.map(|root| root.get(scope)));
                 set.map_err(|error| error.to_string())?;
             }
             Ok(())

@@ -71,6 +71,7 @@ use crate::isa::TargetIsa;
 use crate::linkage::CallLinkage;
 use crate::sig::{Abi, Signature};
 use crate::thread;
+use crate::wide::WideCode;
 
 /// Why a function could not be translated. Apart from [`TranslateError::Foreign`] and [`TranslateError::Unsupported`]
 /// the caller is at fault: it handed over a function that was not verified.
@@ -143,7 +144,7 @@ pub struct Translated {
     /// The variables that are kept in the frame, by the numbers of their stack slots.
     pub homes: Vec<(Name, u32)>,
     /// Code that follows the function's own: the external name `u2:N`, by N.
-    pub wide_loops: Vec<Vec<u8>>,
+    pub wide_loops: Vec<WideCode>,
 }
 
 /// Translates functions one after the other. Scratch memory is kept between them; one translator per thread.
@@ -351,7 +352,7 @@ struct Translation<'a> {
     /// The blocks that a table of jumps replaces.
     replaced: EntitySet<Block>,
     /// The code of loops that follow the function.
-    wide_loops: Vec<Vec<u8>>,
+    wide_loops: Vec<WideCode>,
     /// The stack slot for calling them.
     loop_memory: Option<clif::StackSlot>,
     /// The values that are used outside of their blocks, if requested.

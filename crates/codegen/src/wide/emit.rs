@@ -10,9 +10,10 @@
 //! loop stays as it is.
 
 use brolga_ir::Value;
+use brolga_ir::func::LineColumn;
 use smallvec::SmallVec;
 
-use super::{ALIGN, Address, Base, Bound, Made, Parts, Step, Wide, WideLoop};
+use super::{ALIGN, Address, Base, Bound, Made, Parts, Step, Wide, WideCode, WideLoop};
 use crate::single_pass::asm::vex::{At, Bits, Vex};
 use crate::single_pass::asm::{
     Alu, Asm, Cond, Gpr, Label, Mem, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, Width, Xmm,
@@ -35,7 +36,7 @@ const ALL_PARTS: Vex = Vex::new(2, 0x5a);
 const ALL_WORDS: Vex = Vex::new(2, 0x59).words(true);
 
 /// The code of a loop, which gets the block of memory as its argument; `None` if there are too few registers.
-pub(crate) fn emit(wide: &WideLoop) -> Option<Vec<u8>> {
+pub(crate) fn emit(wide: &WideLoop) -> Option<WideCode> {
     if wide.counters.len() + wide.words.len() > WORDS.len() {
         return None;
     }
@@ -71,7 +72,7 @@ impl<'a> Emission<'a> {
         let count = wide.values.len();
         let mut uses = vec![0; count];
         wide.values.iter().flat_map(Made::operands).for_each(|of| uses[of] += 1);
-        for step in &wide.steps {
+        for (_, step) in &wide.steps {
             if let Step::Store(_, of) = *step {
                 uses[of] += 1;
             }
@@ -97,12 +98,15 @@ impl<'a> Emission<'a> {
     }
 
     /// The whole code.
-    fn code(mut self) -> Option<Vec<u8>> {
+    fn code(mut self) -> Option<WideCode> {
+        let mut lines = Vec::new();
+        self.note_line(&mut lines, self.wide.end_line);
         self.enter();
         self.asm.align(ALIGN);
         let head = self.asm.label();
         self.asm.bind(head);
-        for &step in &self.wide.steps {
+        for &(line, step) in &self.wide.steps {
+            self.note_line(&mut lines, line);
             match step {
                 Step::Make(value) => self.value(value)?,
                 Step::Store(address, stored) => {
@@ -112,11 +116,18 @@ impl<'a> Emission<'a> {
                 }
             }
         }
+        self.note_line(&mut lines, self.wide.end_line);
         self.hand_over()?;
         self.end(head);
         self.leave();
         self.constants();
-        Some(self.asm.finish()?.code)
+        Some(WideCode { bytes: self.asm.finish()?.code, lines })
+    }
+
+    fn note_line(&self, lines: &mut Vec<(u32, LineColumn)>, line: LineColumn) {
+        if line != LineColumn::UNKNOWN && lines.last().is_none_or(|&(_, last)| last != line) {
+            lines.push((self.asm.offset(), line));
+        }
     }
 
     // ----- words -----

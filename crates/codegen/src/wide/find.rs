@@ -7,6 +7,7 @@
 //! A wide value is computed at the position of its later half. Its operands are available there, because each half follows its own operands.
 
 use brolga_ir::builtin::Builtin;
+use brolga_ir::func::LineColumn;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::lanes::Lanes;
 use brolga_ir::{Block, Func, Inst, LowType, Op, PtrClass, Value};
@@ -97,9 +98,10 @@ pub(crate) fn find(
         return None;
     }
     let (end, exit) = search.end()?;
+    let end_line = func.terminator(block).map_or(LineColumn::UNKNOWN, |end| func.place(end).at);
     let Search { counters, words, inputs, carried, values, .. } = search;
     let values = values.into_iter().map(|value| value.made).collect();
-    Some(WideLoop { parts, counters, words, inputs, carried, values, steps, end, exit })
+    Some(WideLoop { parts, counters, words, inputs, carried, values, steps, end, end_line, exit })
 }
 
 /// A wide value under construction.
@@ -532,14 +534,17 @@ impl Search<'_> {
         self.extreme(is_less, signed, lanes, a, b)
     }
 
-    /// The steps of an iteration, in order.
-    fn steps(&self, stores: &[(usize, Address, Wide)]) -> Vec<Step> {
+    /// The steps of an iteration, in order, each with its place in the source.
+    fn steps(&self, stores: &[(usize, Address, Wide)]) -> Vec<(LineColumn, Step)> {
         let fixed = |made: &Made| matches!(made, Made::Input(_) | Made::Constant(_) | Made::Carried(_));
         let made = self.values.iter().enumerate().filter(|(_, value)| !fixed(&value.made));
         let mut steps: Vec<(usize, Step)> = made.map(|(n, value)| (value.place, Step::Make(n))).collect();
         steps.extend(stores.iter().map(|&(place, address, stored)| (place, Step::Store(address, stored))));
         steps.sort_by_key(|&(place, _)| place);
-        steps.into_iter().map(|(_, step)| step).collect()
+        let lines: Vec<LineColumn> =
+            self.func.block_insts(self.block).map(|inst| self.func.place(inst).at).collect();
+        let line = |place: usize| lines.get(place).copied().unwrap_or(LineColumn::UNKNOWN);
+        steps.into_iter().map(|(place, step)| (line(place), step)).collect()
     }
 
     /// The test at the end, and the exit of the loop.

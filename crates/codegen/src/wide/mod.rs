@@ -35,6 +35,7 @@ pub(crate) mod emit;
 pub(crate) mod find;
 mod ops;
 
+use brolga_ir::func::LineColumn;
 use brolga_ir::{Block, Value};
 use smallvec::SmallVec;
 
@@ -159,6 +160,14 @@ pub(crate) struct End {
     pub(crate) bound: Bound,
 }
 
+/// The code of a wide loop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WideCode {
+    pub(crate) bytes: Vec<u8>,
+    /// Offsets where the place in the source changes.
+    pub(crate) lines: Vec<(u32, LineColumn)>,
+}
+
 /// A loop that is executed in 256 or 512 bits.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct WideLoop {
@@ -171,8 +180,11 @@ pub(crate) struct WideLoop {
     pub(crate) inputs: Vec<Parts<Value>>,
     pub(crate) carried: Vec<Carried>,
     pub(crate) values: Vec<Made>,
-    pub(crate) steps: Vec<Step>,
+    /// Each with its place in the source.
+    pub(crate) steps: Vec<(LineColumn, Step)>,
     pub(crate) end: End,
+    /// The place of the test in the source.
+    pub(crate) end_line: LineColumn,
     /// The block after the loop.
     pub(crate) exit: Block,
 }
@@ -181,7 +193,7 @@ impl WideLoop {
     /// Whether it stores where it loads.
     pub(crate) fn changes_in_place(&self) -> bool {
         let loads = |at: Address| self.values.contains(&Made::Load(at));
-        self.steps.iter().any(|step| matches!(*step, Step::Store(at, _) if loads(at)))
+        self.steps.iter().any(|(_, step)| matches!(*step, Step::Store(at, _) if loads(at)))
     }
 }
 

@@ -447,7 +447,8 @@ impl<'a> Words<'a> {
             LowRule::ConstantWritten => "constant memory is written".to_owned(),
             LowRule::Align { log2 } => format!("an alignment of 2^{log2} bytes does not exist"),
             LowRule::OutsideSlot { offset, bytes, size } => {
-                format!("{bytes} bytes at offset {offset} are not within a stack slot of {size} bytes")
+                let (bytes, size) = (counted(bytes, "byte"), counted(size, "byte"));
+                format!("an access of {bytes} at offset {offset} is outside of its stack slot of {size}")
             }
             LowRule::SlotSize { size } => format!("a stack slot of {size} bytes is too large"),
             LowRule::Order { order } => format!("`{}` is not an order for this access", order.name()),

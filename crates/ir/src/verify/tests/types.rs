@@ -199,8 +199,8 @@ fn stack_slots() {
     let none = b.last().ins(Op::SlotAddr(slot), &[], &[Type::PTR]);
     b.last().ret(&[]);
     b.expect(&[
-        "low-slot: 8 bytes at offset 12 do not lie in a stack slot of 16 bytes",
-        "low-slot: 1 bytes at offset -1 do not lie in a stack slot of 16 bytes",
+        "low-slot: an access of 8 bytes at offset 12 is outside of its stack slot of 16 bytes",
+        "low-slot: an access of 1 byte at offset -1 is outside of its stack slot of 16 bytes",
         "low-slot-size: a stack slot of 1073741824 bytes is too large",
     ]);
     b.func.set_op(none, Op::SlotAddr(Slot::new(9)), &[]);
