@@ -497,7 +497,7 @@ end
         assert!(resolved(&lib().export_as("add", "_add")).is_ok());
         assert!(message(&lib().export_as("add", "lib_open")).contains("another function"));
         assert!(message(&lib().export("add").export_as("void", "add")).contains("another function"));
-        assert!(message(&Library::new("a.b").export("add")).contains("no name for a library"));
+        assert!(message(&Library::new("a.b").export("add")).contains("not a name for a library"));
         assert!(message(&lib()).contains("no function of the program"));
     }
 }
