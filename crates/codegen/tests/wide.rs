@@ -46,7 +46,8 @@ fn loops(target: CpuTarget, program: &str) -> Option<Vec<Vec<u8>>> {
     let mut clif = Function::new();
     let options = TranslateOptions::default();
     let made = Translator::new().translate(&module.cx, func, &isa, options, CallLinkage::FAR, &mut clif);
-    Some(made.unwrap_or_else(|e| panic!("{program}\n{e}")).wide_loops)
+    let loops = made.unwrap_or_else(|e| panic!("{program}\n{e}")).wide_loops;
+    Some(loops.into_iter().map(|code| code.bytes).collect())
 }
 
 /// Checks how many loops of a program are wide.

@@ -163,9 +163,9 @@ pub(crate) struct End {
 /// The code of a wide loop.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WideCode {
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Offsets where the place in the source changes.
-    pub(crate) lines: Vec<(u32, LineColumn)>,
+    pub lines: Vec<(u32, LineColumn)>,
 }
 
 /// A loop that is executed in 256 or 512 bits.
