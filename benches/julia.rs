@@ -11,7 +11,7 @@
 //! are there; they have no source, and `../shared/julia/speed.md` has times of Julia on the machine where they were printed.
 //!
 //! The checks of a program hold before it is timed. A time is the best of several calls, in two turns of Julia and of each level one after the other, so other processes count for
-//! little. Compile times are of a fresh engine: reading the text, and making the code of the kernel and all that it calls. Julia's is that of the first call, which infers and
+//! little. Compile times are of a fresh engine: reading the text, and making the code of the kernel and all that it calls. Julia's compile time is the first call's, which infers and
 //! compiles.
 
 use std::hint::black_box;
@@ -140,7 +140,7 @@ struct Times {
 }
 
 impl Julia {
-    /// Nothing where there is no Julia.
+    /// `None` without a Julia.
     #[expect(clippy::disallowed_methods, reason = "a bench is a command of its own")]
     fn start(source: &Path) -> Option<Julia> {
         let julia = std::env::var_os("JULIA").map_or_else(|| PathBuf::from("julia"), PathBuf::from);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use brolga::session::linking::{Part, Request};
+use brolga::session::linking::{Request, SymbolPart};
 use brolga::session::{Dependants, Dylib, Generator, Native, OnDrop, WeakDylib};
 use brolga::{CallError, CodeListener, CodeUnit, ExceptionKind, Session, SessionError, TypedFunc, Workers};
 
@@ -441,7 +441,7 @@ fn a_function_is_removed_and_replaced_while_it_is_being_compiled() {
         let main = session.create_dylib("main").unwrap();
         lazy(&main, &adds("f", 1));
         // It is requested and has not begun.
-        let body = main.linking().lookup([session.linking().intern("f(Int64)").part(Part::First)]);
+        let body = main.linking().lookup([session.linking().intern("f(Int64)").part(SymbolPart::First)]);
         main.remove(&["f"]).unwrap();
         let program = main.read("f.jlir", adds("f", 2).as_bytes()).unwrap().lazy();
         main.define(if is_weak { program.weak() } else { program }).unwrap_or_else(|error| panic!("{error}"));

@@ -113,7 +113,7 @@ impl CacheKey {
         }
     }
 
-    /// The bytes of the key, for whoever passes it to another process of its own.
+    /// The bytes of the key, to pass it to a process that the caller has started.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -17,7 +17,7 @@ use brolga_aot::unit::{self, StoredUnit};
 use brolga_cache::{CacheKey, Seal};
 use brolga_codegen::native_type::type_of;
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{Context, Func, FuncId, Level, Module, Op, binary};
+use brolga_ir::{Context, FuncId, Level, Module, binary};
 use brolga_jit::Compiled;
 use serde::{Deserialize, Serialize};
 
@@ -74,16 +74,6 @@ pub enum StoreError {
     TooLarge,
 }
 
-/// A function of the same signature with a body that never runs: only modules with bodies can be read.
-fn stub(func: &Func) -> Func {
-    let mut stub = Func::new(func.name, func.level, func.sig.clone());
-    let block = stub.make_block();
-    stub.append_block(block);
-    let end = stub.make_inst(Op::Unreachable, &[], &[], &[]);
-    stub.append_inst(end, block);
-    stub
-}
-
 impl Sealing<'_> {
     /// The sealed bytes.
     ///
@@ -101,7 +91,7 @@ impl Sealing<'_> {
             let is_method = func.level == Level::High && func.entry().is_some();
             words.push(if is_method { IS_METHOD } else { 0 });
             // The functions of a module have distinct symbols.
-            let _ = declared.add_func(stub(func));
+            let _ = declared.add_func(func.unreachable());
         }
         let unit = |compiled: &Compiled, words: &[u32]| {
             unit::write(&declared.cx, &compiled.code(), &[], words).map(Blob).ok_or(StoreError::TooLarge)

@@ -230,6 +230,17 @@ impl Func {
         Func::new(self.name, self.level, self.sig.clone())
     }
 
+    /// A function of the same signature with a body that never runs: for modules that are written and read, which takes bodies.
+    #[must_use]
+    pub fn unreachable(&self) -> Func {
+        let mut func = self.declaration();
+        let block = func.make_block();
+        func.append_block(block);
+        let end = func.make_inst(Op::Unreachable, &[], &[], &[]);
+        func.append_inst(end, block);
+        func
+    }
+
     /// A function without blocks.
     pub fn new(name: Name, level: Level, sig: Signature) -> Self {
         let mut func = Self {

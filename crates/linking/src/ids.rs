@@ -39,7 +39,7 @@ pub struct Symbol {
 
 /// A part of a definition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Part {
+pub enum SymbolPart {
     First = 1,
     Second = 2,
 }
@@ -53,7 +53,7 @@ pub(crate) const SLOTS: u32 = 1 << SLOT_BITS;
 impl Symbol {
     /// The symbol of a part of what this symbol names.
     #[must_use]
-    pub const fn part(self, part: Part) -> Symbol {
+    pub const fn part(self, part: SymbolPart) -> Symbol {
         Symbol { index: self.slot() | (part as u32) << SLOT_BITS, generation: self.generation }
     }
 
@@ -72,7 +72,7 @@ impl Symbol {
     /// The symbols of all parts.
     #[must_use]
     pub const fn parts(self) -> [Symbol; 2] {
-        [self.part(Part::First), self.part(Part::Second)]
+        [self.part(SymbolPart::First), self.part(SymbolPart::Second)]
     }
 
     pub(crate) const fn slot(self) -> u32 {

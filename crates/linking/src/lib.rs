@@ -82,7 +82,7 @@ pub use dylib::{Change, Dylib, Fact, OnDrop, Tracker, WeakDylib};
 pub use error::{Cause, Error, Failure, Foreign, Name};
 pub use flags::{Link, LookupKind, Need, Priority, Sees, SymbolFlags, Until, Want};
 pub use generator::{Addresses, Generator, Reexports, Request};
-pub use ids::{DylibId, Key, Label, Part, SessionId, Symbol};
+pub use ids::{DylibId, Key, Label, SessionId, Symbol, SymbolPart};
 pub use lookup::Lookup;
 pub use machine::{Alias, AtOpening, Dependants, Happened, Observed, Progress, SymbolFacts};
 pub use names::{Names, Released, SymbolRef, SymbolScope};

@@ -23,7 +23,7 @@ use std::time::Duration;
 use brolga_aot::unit;
 use brolga_cache::Fingerprint;
 use brolga_codegen::sig::FunctionType;
-use brolga_ir::{Context, Func, FuncId, Module, Op, binary};
+use brolga_ir::{Context, FuncId, Module, binary};
 use brolga_jit::Compiled;
 
 use super::{CodeCache, Kept};
@@ -79,7 +79,7 @@ pub(crate) fn keep_run(
         let func = &module[id];
         words.push(if func.entry().is_some() { IS_METHOD } else { 0 });
         // The functions of a module have distinct symbols.
-        let _ = declared.add_func(stub(func));
+        let _ = declared.add_func(func.unreachable());
     }
     let module = binary::write(&declared);
     let (Ok(length), Some(unit)) =
@@ -92,16 +92,6 @@ pub(crate) fn keep_run(
     bytes.extend(module);
     bytes.extend(unit);
     cache.keep_bytes(facts, &bytes, cost);
-}
-
-/// A function of the same signature with a body that never runs: only modules with bodies can be read.
-fn stub(func: &Func) -> Func {
-    let mut stub = Func::new(func.name, func.level, func.sig.clone());
-    let block = stub.make_block();
-    stub.append_block(block);
-    let end = stub.make_inst(Op::Unreachable, &[], &[], &[]);
-    stub.append_inst(end, block);
-    stub
 }
 
 /// The declarations and the code of an entry.

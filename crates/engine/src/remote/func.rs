@@ -131,7 +131,7 @@ impl RemoteUnit {
     /// Looks up a function of numbers, tuples and structs of them. The name is as for [`Unit::func`](crate::Unit::func).
     ///
     /// # Errors
-    /// There is no such function, or the Rust types do not stand for its own; the executor was lost.
+    /// There is no such function, or the Rust types do not represent its types; the executor was lost.
     pub fn func<A: Params, R: Value>(&self, name: &str) -> Result<RemoteFunc<A, R>, RemoteError> {
         let ty = &self.function(name)?.ty;
         let packing = Packing::of::<A, R>(ty)?;

@@ -16,9 +16,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that stands for a type of arguments or results that are copied.
+/// A Rust type for arguments or results that are copied.
 pub trait RemoteValue: Sized + sealed::Sealed {
-    /// Whether it stands for this Julia type.
+    /// Whether it represents this Julia type.
     fn stands_for(ty: &ValueType) -> bool;
 
     /// The value, made in an interpreter.
@@ -32,7 +32,7 @@ pub trait RemoteValue: Sized + sealed::Sealed {
 
 /// The parameters of a function: a tuple of up to eight [`RemoteValue`]s.
 pub trait RemoteParams: sealed::Sealed {
-    /// Checks that the types stand for a function's types.
+    /// Checks that the types represent a function's types.
     #[doc(hidden)]
     fn check(ty: &FunctionType) -> Result<(), LookupError>;
 
@@ -147,7 +147,7 @@ impl RemoteValue for () {
     }
 }
 
-/// The name of a Rust type, and whether it stands for a type.
+/// The name of a Rust type, and whether it represents a type.
 type Given = (&'static str, fn(&ValueType) -> bool);
 
 fn check(ty: &FunctionType, given: &[Given]) -> Result<(), LookupError> {

@@ -34,8 +34,8 @@ use brolga_codegen::sig::FunctionType;
 use brolga_jit::Body as CellBody;
 use brolga_jit::{Elsewhere, Interpreter, Materialize, Target, Tiers};
 use brolga_linking::{
-    Doing, Label, Link, LookupKind, MaterializationUnit, Part, Priority, Responsibility, Sees, Symbol,
-    SymbolFlags, SymbolRef, Until, WeakSession, required,
+    Doing, Label, Link, LookupKind, MaterializationUnit, Priority, Responsibility, Sees, Symbol, SymbolFlags,
+    SymbolPart, SymbolRef, Until, WeakSession, required,
 };
 
 use super::error::SessionError;
@@ -46,10 +46,10 @@ use super::tiering::interpreted::InterpretedBody;
 use super::{detached, linking};
 
 /// The part of a function that is its code; of a function in two tiers the first tier.
-pub(crate) const BODY: Part = Part::First;
+pub(crate) const BODY: SymbolPart = SymbolPart::First;
 
 /// The part of a function that is its second tier.
-pub(crate) const SECOND: Part = Part::Second;
+pub(crate) const SECOND: SymbolPart = SymbolPart::Second;
 
 /// The tiers of a function after the first.
 #[derive(Clone)]
@@ -191,7 +191,7 @@ impl Body {
     }
 
     /// The code of a part; `None` if the symbol resolves to another version's.
-    fn look_up(&self, part: Part, priority: Priority) -> Result<Option<Target>, Failed> {
+    fn look_up(&self, part: SymbolPart, priority: Priority) -> Result<Option<Target>, Failed> {
         let session = self.session.upgrade().ok_or(linking::Error::SessionEnded)?;
         let Label { dylib, symbol } = self.function;
         let (kind, wants) = (LookupKind::Static, required([symbol.part(part)]));

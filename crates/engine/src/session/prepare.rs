@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use brolga_codegen::sig::FunctionType;
 use brolga_ir::{FuncId, Module};
-use brolga_linking::{Part, Symbol, SymbolFlags};
+use brolga_linking::{Symbol, SymbolFlags, SymbolPart};
 
 use super::batch::Batch;
 use super::definitions::Manner;
@@ -129,7 +129,7 @@ impl<'p> Prepared<'p> {
     }
 
     /// The symbol of a function's code in a tier; `None` if it has none there. Code without a cell is the function itself.
-    fn body(&self, id: FuncId, tier: Part) -> Option<(Symbol, SymbolFlags)> {
+    fn body(&self, id: FuncId, tier: SymbolPart) -> Option<(Symbol, SymbolFlags)> {
         let symbol = self.symbols.get(&id)?;
         match self.types.contains_key(&id) {
             true => Some((symbol.part(tier), self.part_flags())),
@@ -152,7 +152,7 @@ impl<'p> Prepared<'p> {
     fn add_tier(
         &mut self,
         new: &mut Batch<'_>,
-        tier: Part,
+        tier: SymbolPart,
         counting: Option<Counting>,
         profile: Option<&Arc<Profile>>,
     ) {
@@ -178,7 +178,7 @@ impl<'p> Prepared<'p> {
     fn add_unit(
         &mut self,
         new: &mut Batch<'_>,
-        tier: Part,
+        tier: SymbolPart,
         input: &Arc<CompilationInput>,
         ids: Vec<FuncId>,
         sources: &[FuncId],

@@ -22,7 +22,7 @@ pub struct Observed {
     pub number: u64,
     /// The symbol.
     pub name: Name,
-    /// Whether it concerns only a [part](crate::Part) of the symbol, such as the body of a function.
+    /// Whether it concerns only a [part](crate::SymbolPart) of the symbol, such as the body of a function.
     pub is_part: bool,
     pub happened: Happened,
 }

@@ -2,7 +2,8 @@
 
 use crate::support::{E, Kept, Words, in_place, keep, made, take};
 use brolga_linking::{
-    Addresses, Change, Dependants, Dylib, Error, Fact, OnDrop, Part, Symbol, SymbolFlags, Until, required,
+    Addresses, Change, Dependants, Dylib, Error, Fact, OnDrop, Symbol, SymbolFlags, SymbolPart, Until,
+    required,
 };
 
 const N: SymbolFlags = SymbolFlags::NONE;
@@ -18,7 +19,7 @@ fn a_change_is_made_in_one_step_if_whoever_makes_it_still_wants_it() {
     }
     let tracker = main.create_tracker(OnDrop::Keep).expect("a tracker");
     let tracked = main.tracked_by(&tracker);
-    let [body, others] = [stays, other].map(|symbol| symbol.part(Part::First));
+    let [body, others] = [stays, other].map(|symbol| symbol.part(SymbolPart::First));
     let change = |replace, expected| Change {
         units: vec![made(&[(old, E, 20)]), made(&[(body, N, 5)]), made(&[(others, N, 6)])],
         replace,
@@ -63,10 +64,10 @@ fn parts_have_the_name_of_their_whole_and_are_found_by_their_own_symbols_alone()
     with_parts(&main, foo, &Kept::default());
     let [first, second] = foo.parts();
     assert_eq!(&*session.names().text(second), "foo");
-    assert_eq!((first.whole(), first.part(Part::Second)), (foo, second));
+    assert_eq!((first.whole(), first.part(SymbolPart::Second)), (foo, second));
     assert_eq!((main.ready(foo), main.ready(first)), (Some(1), None), "parts are not on boards");
     assert_eq!(session.leads_to(main.label(first)), Some(2));
-    let alone = session.intern("alone").part(Part::First);
+    let alone = session.intern("alone").part(SymbolPart::First);
     let refused = main.define(made(&[(alone, N, 3)]));
     assert!(
         matches!(&refused, Err(Error::NotFound { symbols }) if &*symbols[0].symbol == "alone"),
@@ -83,7 +84,7 @@ fn generators_are_not_asked_for_parts() {
     let foo = session.intern("foo");
     let asked = |name: &str| -> Option<(u64, SymbolFlags)> { panic!("asked for {name}") };
     main.add_generator(Addresses(asked)).expect("added");
-    let missing = main.lookup([foo.part(Part::First)]).wait();
+    let missing = main.lookup([foo.part(SymbolPart::First)]).wait();
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
 }
 
@@ -122,12 +123,12 @@ fn parts_of_a_weak_definition_yield_with_it() {
     assert_eq!(session.leads_to(main.label(first)), Some(2));
     let bar = session.intern("bar");
     main.define_all(
-        vec![made(&[(bar, E | SymbolFlags::WEAK, 7)]), made(&[(bar.part(Part::First), N, 8)])],
+        vec![made(&[(bar, E | SymbolFlags::WEAK, 7)]), made(&[(bar.part(SymbolPart::First), N, 8)])],
         None,
     )
     .expect("defined");
     main.define(made(&[(bar, E, 9)])).expect("the weak one gives way, with its part");
-    assert!(!session.is_defined(main.label(bar.part(Part::First))));
+    assert!(!session.is_defined(main.label(bar.part(SymbolPart::First))));
     assert_eq!(main.lookup([bar]).wait_one().expect("ready").address, Some(9));
     session.check().expect("invariants");
 }

@@ -193,7 +193,7 @@ impl Step<'_, '_> {
         });
     }
 
-    /// Waits for compilations that prevent the step: functions that are replaced, give way or are recompiled are being compiled, or were left partly
+    /// Waits for compilations that prevent the step: functions to be replaced, overridden or recompiled are being compiled, or were left partly
     /// compiled when something else failed. A compilation under way may have seen the former state.
     fn outlast(&mut self, made: Result<bool, linking::Error>) -> Result<(), SessionError> {
         match made {
