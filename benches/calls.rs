@@ -30,9 +30,10 @@
 //!
 //! In `dynamic`, `+` has a method for a type of the program as well, so it has more methods than are tried one by one.
 
+use brolga::host::{Text, Vector};
 use brolga::ir::Type;
 use brolga::session::{Session, Signature, Workers};
-use brolga::{Engine, OptLevel, Options, Program, Text, Vector};
+use brolga::{Engine, OptLevel, Options, Program};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 

@@ -13,8 +13,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use brolga::limits::{Cancel, Fuel};
 use brolga::session::{Session, Workers};
-use brolga::{Cancel, Engine, Fuel, Limits, OptLevel, Options, Output, Program, TypedFunc};
+use brolga::{Engine, Limits, OptLevel, Options, Output, Program, TypedFunc};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// How long a call runs before its deadline.

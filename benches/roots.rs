@@ -19,7 +19,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use brolga::{Engine, OptLevel, Options, Program, Roots, Unit};
+use brolga::options::Roots;
+use brolga::{Engine, OptLevel, Options, Program, Unit};
 
 const SOURCE: &str = r#"
 mutable struct Cell

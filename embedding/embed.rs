@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use brolga::ir::Type;
+use brolga::build::Type;
 use brolga::session::{Dylib, Signature};
 use brolga::{CallError, Options, Session, TypedFunc, Workers};
 

@@ -13,8 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(feature = "gdb")]
-use brolga::GdbInterface;
-use brolga::{CodeListener, Engine, JitDump, Mapping, Options, PerfMap, Program};
+use brolga::observe::{CodeListener, GdbInterface, JitDump, PerfMap};
+use brolga::options::Mapping;
+use brolga::{Engine, Options, Program};
 
 /// The file of the program; its lines are those that tools show.
 const FILE: &str = "embedding/profiled.jlir";

@@ -17,9 +17,7 @@ use std::error::Error;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brolga::ir::build::Builder;
-use brolga::ir::intrinsic::Intrinsic;
-use brolga::ir::{Module, Type, Value};
+use brolga::build::{Builder, Intrinsic, Module, Type, Value};
 use brolga::session::{Dependants, Dylib, Exports, OnDrop, Signature};
 use brolga::{Doors, Options, Session, Workers};
 

@@ -1,5 +1,8 @@
-//! The snippets of the guide (`docs/guide`) as doc tests: each page documents an otherwise unused item. `tests/tidy.rs` checks that no
-//! page is missing.
+//! The snippets of the README and the guide (`docs/guide`) as doc tests: each page documents an otherwise unused item. `tests/tidy.rs`
+//! checks that no page is missing.
+
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 macro_rules! pages {
     ($($page:literal $item:ident,)*) => {$(

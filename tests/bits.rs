@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use brolga::{CallError, Engine, Options, Program, Word};
+use brolga::host::Word;
+use brolga::{CallError, Engine, Options, Program};
 
 const PROGRAM: &str = "\
 struct Flags

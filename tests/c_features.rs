@@ -45,6 +45,13 @@ impl Compiler {
     fn is_there(self) -> bool {
         self.0.iter().all(|name| Command::new(name).arg("--version").output().is_ok())
     }
+
+    /// Whether it has the options of a feature: clang has had `-mtls-dialect` since version 18.
+    fn has_options_of(self, feature: &Feature) -> bool {
+        let mut command = Command::new(self.of(feature.is_cpp()));
+        command.args(&feature.flags).args(["-fsyntax-only", "-x", "c", "/dev/null"]);
+        feature.flags.is_empty() || run(&mut command).is_ok()
+    }
 }
 
 /// A file of the folder.
@@ -252,7 +259,8 @@ fn features_of_c_and_cpp_are_what_the_systems_linker_makes_of_them() {
     assert!(wanted.is_some() || features.len() >= 100, "there are {} features", features.len());
     let mut cases: Vec<(&Feature, Compiler)> = features.iter().map(|&feature| (feature, GCC)).collect();
     if CLANG.is_there() {
-        cases.extend(features.iter().filter(|feature| !feature.is_gcc_only).map(|&feature| (feature, CLANG)));
+        let for_clang = |feature: &&&Feature| !feature.is_gcc_only && CLANG.has_options_of(feature);
+        cases.extend(features.iter().filter(for_clang).map(|&feature| (feature, CLANG)));
     }
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-features-{}", std::process::id()));

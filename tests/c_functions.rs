@@ -4,8 +4,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use brolga::ir::Type;
+use brolga::options::Roots;
 use brolga::{
-    CallError, Engine, Error, Evaluator, OptLevel, Options, Program, Roots, Session, Unit, Verdict, Workers,
+    CallError, Engine, Error, Evaluator, OptLevel, Options, Program, Session, Unit, Verdict, Workers,
 };
 
 const PROGRAM: &str = "\

@@ -1,7 +1,8 @@
 //! Pointers of functions that compiled code calls: natively if they are C entries of the same program, otherwise through C.
 #![cfg(unix)]
 
-use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Session, Verdict, Workers};
+use brolga::options::Roots;
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Session, Verdict, Workers};
 
 const PROGRAM: &str = "\
 mutable struct Cell

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use brolga::cache::{
     Cache, CacheKey, CacheStats, CacheStore, DirectoryStore, EntryName, StoreError, TwoLevelStore,
 };
+use brolga::options::{Roots, Traces};
 use brolga::{
-    CallError, Engine, Evaluator, Exception, OptLevel, Options, Program, Roots, Session, Traces, Verdict,
-    Workers,
+    CallError, Engine, Evaluator, Exception, OptLevel, Options, Program, Session, Verdict, Workers,
 };
 use brolga_fuzz::rng::Rng;
 

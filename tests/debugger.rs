@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex};
 use brolga::ir::build::{BuildError, Builder, Variable};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Context, Module, Type, Value};
-use brolga::{CodeListener, CodeUnit, Engine, GdbInterface, JitDump, Mapping, OptLevel, Options, Program};
+use brolga::observe::{CodeListener, CodeUnit, GdbInterface, JitDump};
+use brolga::options::Mapping;
+use brolga::{Engine, OptLevel, Options, Program};
 
 /// A program of the toy language: assignments, one on a line, of sums and products of variables and numbers; `loop n` repeats the lines up to `end`.
 const SOURCE: &str = "total = 1

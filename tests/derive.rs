@@ -1,10 +1,11 @@
 //! Derived structs in typed calls and functions of the host, in both directions: by registers, in memory, nested, and those that do not fit.
 #![cfg(feature = "derive")]
 
+use brolga::host::Struct;
+use brolga::limits::Guests;
 use brolga::session::{Session, Workers};
 use brolga::{
-    Brolga, CallError, Engine, ExceptionKind, Guests, Limits, LookupError, OptLevel, Options, Program,
-    Struct, Unit,
+    Brolga, CallError, Engine, ExceptionKind, Limits, LookupError, OptLevel, Options, Program, Unit,
 };
 
 #[derive(Brolga, Clone, Copy, PartialEq, Debug)]
@@ -221,7 +222,7 @@ fn distances_are_compared() {
             Wrong
         }
     }
-    impl brolga::StructValue for Wrong {}
+    impl brolga::host::StructValue for Wrong {}
     let refused = unit(OptLevel::O2).func::<(Wrong,), Point>("swap").map(drop);
     assert!(matches!(refused, Err(LookupError::Argument { .. })), "{refused:?}");
 }

@@ -1,10 +1,10 @@
 //! The boundary: refusals while the doors are closed, and that programs without doors cannot cross it.
 
 use brolga::ir::doors::Door;
+use brolga::options::CheckBounds;
 use brolga::session::{Session, SessionError, Signature, Workers};
 use brolga::{
-    CallError, CheckBounds, Engine, Error, Evaluator, ExceptionKind, OptLevel, Options, Output, Program,
-    Unit, image,
+    CallError, Engine, Error, Evaluator, ExceptionKind, OptLevel, Options, Output, Program, Unit, image,
 };
 
 /// A program with each door that a statement can be: its code, the line of the statement, the text.

@@ -3,10 +3,10 @@
 
 use std::process::Command;
 
-use brolga::emit;
 use brolga::ir::constant::{Address, Const};
 use brolga::ir::intrinsic::Intrinsic;
 use brolga::ir::{Context, Func, Level, Module, Op, Signature, Type};
+use brolga::observe::emit;
 use brolga::{OptLevel, Options, Session, Workers};
 
 /// An archive with an object file in which `NAME` gives a string constant, under a symbol that C names can spell.

@@ -10,7 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use brolga::interp::{Interp, Options as Steps, Outcome, SimMemory};
-use brolga::{CallError, Ended, Engine, Limits, OptLevel, Options, Program, TypedFunc};
+use brolga::limits::Ended;
+use brolga::{CallError, Engine, Limits, OptLevel, Options, Program, TypedFunc};
 use endless::{ENDLESS, Ends};
 
 /// The variable that names the row which a child runs.

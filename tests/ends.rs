@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use brolga::{Engine, OptLevel, Options, Program, UnwindTables};
+use brolga::observe::UnwindTables;
+use brolga::{Engine, OptLevel, Options, Program};
 
 const PROGRAM: &str = "\
 mutable struct Kept

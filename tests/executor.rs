@@ -15,11 +15,13 @@ use brolga::executor::{
     Ending, ExecutorError, ExecutorLost, ProcessLimits, RemoteEngine, RemoteError, RemoteUnit, Spawn,
     SpawnError, serve_controller,
 };
-use brolga::interp::{self, Interp, SimMemory, Val};
+use brolga::interp;
+use brolga::interp::{Interp, SimMemory, Val};
 use brolga::ir::{Module, Type};
+use brolga::limits::{Cancel, Ended, Fuel};
 use brolga::{
-    CallError, Cancel, Ended, Engine, Evaluator, ExceptionKind, Failure, Fuel, Limits, LookupError, OptLevel,
-    Options, Output, Program, Verdict,
+    CallError, Engine, Evaluator, ExceptionKind, Failure, Limits, LookupError, OptLevel, Options, Output,
+    Program, Verdict,
 };
 
 use brolga_engine::remote::seal_program;

@@ -4,14 +4,16 @@ use std::cell::Cell;
 use std::thread;
 
 use brolga::executor::{RemoteEngine, RemoteError};
+use brolga::host::{Word, WrongArgument};
 use brolga::ir::cursor::Cursor;
 use brolga::ir::func::{Param, Signature};
 use brolga::ir::{Context, Func, Level, Module, Type};
 use brolga::opt::Cx;
 use brolga::opt::lower::boxed_entry;
+use brolga::unstable::Stages;
 use brolga::{
     CallError, Engine, Error, Evaluator, ExceptionKind, Fault, LookupError, OptLevel, Options, Output,
-    Program, Stages, Unit, Verdict, Word, WrongArgument,
+    Program, Unit, Verdict,
 };
 
 const SOURCE: &str = "
@@ -431,7 +433,7 @@ fn functions_that_checks_share_are_compiled_once() {
 
 #[test]
 fn a_function_of_the_host_may_drop_the_engine_whose_code_called_it() {
-    use brolga::objects::{MethodEntry, MethodRow};
+    use brolga::heap::objects::{MethodEntry, MethodRow};
     use std::sync::Mutex;
     let source = "function f(x)::Any\n1 ─ %1 = dynamic Main.host(x)::Any\n└──      return %1\nend\n";
     let program = Program::read("f.jlir", source.as_bytes()).unwrap();

@@ -1,8 +1,10 @@
 //! Fuel: the same count by every engine, at every level, in every tier; and an end that no handler catches.
 
 use brolga::ir::{Level, Module, Type};
+use brolga::limits::{Ended, Fuel};
+use brolga::options::Roots;
 use brolga::session::{Session, Workers};
-use brolga::{CallError, Ended, Engine, Evaluator, Failure, Fuel, Limits, OptLevel, Options, Program, Roots};
+use brolga::{CallError, Engine, Evaluator, Failure, Limits, OptLevel, Options, Program};
 use brolga_fuzz::generate::{self, Features, generate};
 use brolga_fuzz::rng::Rng;
 

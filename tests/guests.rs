@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use brolga::host::Vector;
+use brolga::limits::{AsyncCall, Cancel, Ended, Fuel, GuestError, GuestOptions, Guests};
 use brolga::session::{Session, Workers};
-use brolga::{
-    AsyncCall, CallError, Cancel, Ended, Engine, ExceptionKind, Fuel, GuestError, GuestOptions, Guests,
-    Limits, OptLevel, Options, Program, TypedFunc, Vector,
-};
+use brolga::{CallError, Engine, ExceptionKind, Limits, OptLevel, Options, Program, TypedFunc};
 
 type Int = TypedFunc<(i64,), i64>;
 

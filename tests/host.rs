@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brolga::heap::Persistent;
+use brolga::host::{Text, Vector};
 use brolga::session::{Dylib, Session, TypedHost, Workers};
-use brolga::{CallError, ExceptionKind, Options, Text, Vector};
+use brolga::{CallError, ExceptionKind, Options};
 
 fn session() -> (Session, Dylib) {
     let session = Session::new(Options::new(), Workers::Caller).unwrap();
@@ -138,7 +139,7 @@ fn text_is_seen_and_given() {
     let joined = session.runtime().enter(|scope| main.call(scope, ("θλ", "!")));
     assert_eq!(joined.unwrap(), Ok("θλ!2".to_owned()));
     let (session, dylib) = calling(&["String"], "Int64", |text: &str| text.len() as i64);
-    let main = dylib.func_in::<(brolga::Handle,), i64>("main").unwrap();
+    let main = dylib.func_in::<(brolga::host::Handle,), i64>("main").unwrap();
     let outcome = session.runtime().enter(|scope| {
         let broken = scope.string(b"ab\xff").unwrap();
         main.call(scope, (broken,))
@@ -152,7 +153,7 @@ fn slices_are_views() {
         all.iter_mut().for_each(|x| *x *= by);
         all.iter().sum::<f64>()
     });
-    let main = dylib.func_in::<(brolga::Handle, f64), f64>("main").unwrap();
+    let main = dylib.func_in::<(brolga::host::Handle, f64), f64>("main").unwrap();
     let given: Vec<f64> = (0..1000).map(f64::from).collect();
     session
         .runtime()

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use brolga::{
-    CpuTarget, Engine, Evaluator, ExceptionKind, Fault, OptLevel, Options, Program, Roots, Traces, Verdict,
-    image,
-};
+use brolga::options::{CpuTarget, Roots, Traces};
+use brolga::{Engine, Evaluator, ExceptionKind, Fault, OptLevel, Options, Program, Verdict, image};
 use brolga_fuzz::mutate;
 use brolga_fuzz::rng::Rng;
 
@@ -485,7 +483,7 @@ fn functions_that_gain_and_their_callers_have_versions() {
 #[test]
 #[cfg(all(feature = "cross", target_arch = "x86_64", target_os = "linux"))]
 fn an_image_for_another_architecture_is_made_and_refused_here() {
-    use brolga::Arch;
+    use brolga::options::Arch;
     use object::{Architecture, Object as _};
     for level in [OptLevel::O0, OptLevel::O2] {
         for targets in ["generic", "generic;generic,+lse,clone_all"] {

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use brolga::ir::Module;
-use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Session, Verdict, Workers, session};
+use brolga::options::Roots;
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Session, Verdict, Workers, session};
 
 /// A check that claims what no rule gives: the file has no method `throw_funny`, so a call of it throws a `MethodError` that names it, and
 /// nothing in the file says that the method would have thrown an `ArgumentError`.

@@ -18,7 +18,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use brolga::{format, read_unit};
+use brolga::format;
+use brolga::unstable::read_unit;
 
 /// The text around the rows.
 #[derive(Clone, Copy, PartialEq, Debug)]

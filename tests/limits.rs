@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use brolga::events::{Event, EventListener, Stage};
 use brolga::heap::Finalizer;
+use brolga::host::Handle;
+use brolga::limits::{Cancel, Ended, Fuel, LimitError};
+use brolga::observe::events::{Event, EventListener, Stage};
 use brolga::opt::OptError;
 use brolga::session::{Session, Signature, Workers};
 use brolga::{
-    CallError, Cancel, Ended, Engine, Error, ExceptionKind, Fuel, Handle, LimitError, Limits, OptLevel,
-    Options, Output, Program, TypedFunc,
+    CallError, Engine, Error, ExceptionKind, Limits, OptLevel, Options, Output, Program, TypedFunc,
 };
 
 /// Something that ends.

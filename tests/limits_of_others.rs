@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use brolga::limits::{Cancel, GuestOptions, Guests};
 use brolga::session::{Dylib, Session, Workers};
-use brolga::{CallError, Cancel, GuestOptions, Guests, Limits, Options};
+use brolga::{CallError, Limits, Options};
 
 /// Functions that all threads call.
 const FUNCTIONS: usize = 4;

@@ -17,11 +17,12 @@ use std::process::Command;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use brolga::limits::{Ended, Fuel, GuestOptions, Guests};
 use brolga::opt::OptError;
 use brolga::session::{Session, Workers};
 use brolga::{
-    CallError, Ended, Engine, Error, Evaluator, ExceptionKind, Fault, Fuel, GuestOptions, Guests, Limits,
-    OptLevel, Options, Output, Program, TypedFunc,
+    CallError, Engine, Error, Evaluator, ExceptionKind, Fault, Limits, OptLevel, Options, Output, Program,
+    TypedFunc,
 };
 
 type Int = TypedFunc<(i64,), i64>;

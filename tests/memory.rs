@@ -13,9 +13,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use brolga::host::Handle;
 use brolga::ir::Context;
 use brolga::session::{Definitions, Dylib};
-use brolga::{Engine, Handle, OptLevel, Options, Output, Program, Session, Workers};
+use brolga::{Engine, OptLevel, Options, Output, Program, Session, Workers};
 use brolga_fuzz::constructs::{self, Construct, Outcome};
 
 use counting::{all_bytes, live};

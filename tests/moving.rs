@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brolga::heap::{HeapOptions, MmtkOptions, MmtkPlan, Stress};
+use brolga::host::Handle;
 use brolga::session::Definitions;
-use brolga::{Engine, Evaluator, Handle, OptLevel, Options, Runtime, Session, Verdict, Workers};
+use brolga::{Engine, Evaluator, OptLevel, Options, Runtime, Session, Verdict, Workers};
 use brolga_runtime::RuntimeOptions;
 use programs::programs;
 

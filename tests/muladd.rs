@@ -5,9 +5,8 @@
 //! once:  x² + z = 2⁻⁵⁴        twice:  x² rounds to 1 + 2⁻²⁶, and the sum is 0
 //! ```
 
-use brolga::{
-    CpuFeatures, CpuTarget, Engine, Evaluator, OptLevel, Options, Program, Session, Workers, session,
-};
+use brolga::options::{CpuFeatures, CpuTarget};
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Session, Workers, session};
 
 #[path = "support/doors.rs"]
 mod doors;

@@ -9,7 +9,8 @@ mod programs;
 use std::thread;
 
 use brolga::ir::builtin::Builtin;
-use brolga::{Engine, Evaluator, OptLevel, Options, Program, Roots, Verdict};
+use brolga::options::Roots;
+use brolga::{Engine, Evaluator, OptLevel, Options, Program, Verdict};
 use programs::programs;
 
 /// The failed checks of the programs, and how many checks there are.

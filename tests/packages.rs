@@ -4,8 +4,9 @@
 mod doors;
 
 use brolga::ir::Module;
+use brolga::options::Roots;
 use brolga::session::{Dependants, Evaluator, PackageBuild, PackageImage, Reason, Session, Workers};
-use brolga::{OptLevel, Options, Roots};
+use brolga::{OptLevel, Options};
 
 const SOURCE: &str = include_str!("support/outlives.jlir");
 

@@ -1,11 +1,9 @@
 //! Calls with objects from Rust: their types are checked, their results are rooted, and functions of the host throw through them.
 
+use brolga::heap::objects::{MethodEntry, MethodRow};
 use brolga::heap::{Root, Scope};
-use brolga::objects::{MethodEntry, MethodRow};
-use brolga::{
-    CallError, Engine, Exception, ExceptionKind, Handle, LookupError, OptLevel, Options, Program, Text,
-    Vector,
-};
+use brolga::host::{Handle, Text, Vector};
+use brolga::{CallError, Engine, Exception, ExceptionKind, LookupError, OptLevel, Options, Program};
 use brolga_ir::types::Type;
 
 const PROGRAM: &str = "\

@@ -6,7 +6,8 @@
 
 use std::fmt::Write as _;
 
-use brolga::{CpuTarget, Engine, Evaluator, OptLevel, Options, Program};
+use brolga::options::CpuTarget;
+use brolga::{Engine, Evaluator, OptLevel, Options, Program};
 use brolga_ir::{Func, Module, Op};
 
 const BYTES: usize = 512;

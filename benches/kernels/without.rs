@@ -16,7 +16,8 @@ use std::path::Path;
 
 use brolga::ir::text::show_func;
 use brolga::opt::{Cx, OptLevel, PASSES, PassLevel, stage};
-use brolga::{Options, Stages, ir};
+use brolga::unstable::Stages;
+use brolga::{Options, ir};
 
 use crate::{Contender, Kernel, brolga_code, race};
 

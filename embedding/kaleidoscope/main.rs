@@ -38,7 +38,7 @@ fn main() -> Done<()> {
         }
     }
     if std::env::args().any(|arg| arg == "--ir") {
-        write!(out, "{}", brolga::ir::text::show_module(repl.program()?.module()))?;
+        write!(out, "{}", brolga::observe::show_module(repl.program()?.module()))?;
     }
     repl.session.end();
     Ok(())

@@ -18,8 +18,8 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use brolga::Options;
-use brolga::ir::Func;
-use brolga::ir::text::show_func;
+use brolga::build::Func;
+use brolga::observe::show_func;
 use language::globals::spelled;
 use language::{Lowered, Repl, Tiers, is_complete};
 

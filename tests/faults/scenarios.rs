@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
+use brolga::observe::{JitDump, PerfMap};
+use brolga::options::{LinkerKind, Mapping};
 use brolga::session::Dylib;
-use brolga::{
-    Engine, JitDump, LinkerKind, Mapping, OptLevel, Options, Output, PerfMap, Program, Session, SessionError,
-    Unit, Workers, heap, image,
-};
+use brolga::{Engine, OptLevel, Options, Output, Program, Session, SessionError, Unit, Workers, heap, image};
 
 use super::{Run, sweep};
 

@@ -1,9 +1,11 @@
 //! The maps that the collector reads: objects of a program word by word, by their layouts, and the frame of a function at each of its calls, by its code.
 
-use brolga::emit;
 use brolga::heap::{DEFAULT_ABI, TAG_BYTES};
+use brolga::observe::emit;
 use brolga::opt::{Cx, Options};
-use brolga::{OptLevel, Program, Roots, Stages};
+use brolga::options::Roots;
+use brolga::unstable::Stages;
+use brolga::{OptLevel, Program};
 
 use crate::source;
 use crate::svg::Svg;

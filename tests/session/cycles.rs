@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use brolga::session::linking::{self, Until};
-use brolga::session::{Dependants, Dylib, OnDrop, Priority, SymbolFlags};
-use brolga::{CodeListener, CodeUnit, OptLevel, Options, Session, Workers};
+use brolga::observe::{CodeListener, CodeUnit};
+use brolga::session::linking::Until;
+use brolga::session::{Dependants, Dylib, OnDrop, Priority, SymbolFlags, linking};
+use brolga::{OptLevel, Options, Session, Workers};
 
 use super::{adds, define, dylib, session};
 

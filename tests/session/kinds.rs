@@ -1,7 +1,8 @@
 //! The kinds of definitions and the levels, for tests in which none of them may matter.
 
+use brolga::host::Handle;
 use brolga::session::{Definitions, Dylib};
-use brolga::{Handle, OptLevel, Options, Output, Session, Workers};
+use brolga::{OptLevel, Options, Output, Session, Workers};
 
 use super::Ending;
 

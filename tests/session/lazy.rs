@@ -275,7 +275,7 @@ fn programs_with_objects_are_compiled_function_by_function() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
         // Without what a program alone gets of Base.
-        let module = brolga::read_unit("objects", &bytes).unwrap().1.module;
+        let module = brolga::unstable::read_unit("objects", &bytes).unwrap().1.module;
         let symbols: Vec<String> = module.funcs().map(|(_, func)| func.symbol(&module.cx)).collect();
         // A session refuses calls of what is not there.
         if !brolga::ir::verify::missing_callees(&module, |_| true).is_empty() {

@@ -11,8 +11,9 @@
 
 use std::collections::BTreeMap;
 
+use brolga::options::LinkerKind;
 use brolga::session::{Dependants, Dylib, OnDrop, Tracker};
-use brolga::{LinkerKind, Options, Output, Session, TypedFunc, Workers};
+use brolga::{Options, Output, Session, TypedFunc, Workers};
 
 const NAMES: usize = 3;
 

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use brolga::observe::{CodeListener, CodeUnit};
 use brolga::session::linking::{Request, SymbolPart};
 use brolga::session::{Dependants, Dylib, Generator, Native, OnDrop, WeakDylib};
-use brolga::{CallError, CodeListener, CodeUnit, ExceptionKind, Session, SessionError, TypedFunc, Workers};
+use brolga::{CallError, ExceptionKind, Session, SessionError, TypedFunc, Workers};
 
 use super::define::{doubles, signature};
 use super::{adds, calls, session};

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use brolga::ir::Type;
+use brolga::options::{LinkerKind, Mapping};
 use brolga::session::{Dependants, Dylib, OnDrop, Signature, Tracker};
-use brolga::{
-    CallError, ExceptionKind, LinkerKind, Mapping, OptLevel, Options, Output, Session, TypedFunc, Workers,
-};
+use brolga::{CallError, ExceptionKind, OptLevel, Options, Output, Session, TypedFunc, Workers};
 
 use super::{Ending, adds, calls, define};
 

@@ -1,8 +1,9 @@
 //! Sessions that share a run time: the heap, types and worlds are common, definitions are not. Identifiers of another session are refused.
 
+use brolga::host::Handle;
 use brolga::session::linking::Error;
 use brolga::session::{Dylib, OnDrop, SessionError};
-use brolga::{Handle, OptLevel, Options, Output, Runtime, Session, TypedFunc, Workers};
+use brolga::{OptLevel, Options, Output, Runtime, Session, TypedFunc, Workers};
 use brolga_runtime::RuntimeOptions;
 
 use super::{adds, calls, define, dylib, session};

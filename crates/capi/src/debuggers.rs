@@ -29,7 +29,7 @@ pub unsafe extern "C" fn brolga_session_show_debuggers(
 #[cfg(feature = "gdb")]
 fn show(session: &BrolgaSession, source: &str) -> Result<(), BrolgaError> {
     // One entry for each unit, so a debugger sees the unit at once, even if it stops in it.
-    session.session.listen(std::sync::Arc::new(brolga::GdbInterface::new(1, source)));
+    session.session.listen(std::sync::Arc::new(brolga::observe::GdbInterface::new(1, source)));
     Ok(())
 }
 

@@ -4,8 +4,9 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use brolga::ir::{Context, Func, Type};
-use brolga::{Engine, Image, Program, Unit};
+use brolga::build::{Context, Func, Type};
+use brolga::image::Image;
+use brolga::{Engine, Program, Unit};
 
 use crate::error::{BrolgaError, fenced};
 use crate::function::{BrolgaFunction, Types};

@@ -10,9 +10,10 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use brolga::ir::Context;
+use brolga::UntypedFunc;
+use brolga::build::Context;
+use brolga::host::Word;
 use brolga::ir::diag::counted;
-use brolga::{UntypedFunc, Word};
 
 use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
@@ -193,7 +194,7 @@ impl BrolgaFunction {
                 args.iter().map(|&arg| boxed(scope, &self.runtime, arg)).collect::<Result<Vec<_>, _>>()?;
             match self.runtime.runtime.call_in(self.func.methods(), scope, callee, &args) {
                 Ok(result) => unboxed(scope, &self.runtime, result.get(scope)),
-                Err(brolga::ObjectCallError::Exception(thrown)) => Err(BrolgaError::from(&thrown)),
+                Err(brolga::heap::ObjectCallError::Exception(thrown)) => Err(BrolgaError::from(&thrown)),
                 Err(error) => Err(BrolgaError::new(BrolgaCode::Machine, in_full(&error))),
             }
         })

@@ -29,8 +29,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brolga::image::{self, Image};
-use brolga::{Doors, Engine, Options, UntypedFunc, Word};
+use brolga::host::Word;
+use brolga::image;
+use brolga::image::Image;
+use brolga::{Doors, Engine, Options, UntypedFunc};
 
 use crate::engine::{BrolgaEngine, BrolgaUnit};
 use crate::error::{BrolgaCode, BrolgaError, fenced};

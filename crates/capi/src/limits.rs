@@ -9,7 +9,8 @@ use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brolga::{Cancel, Fuel, LimitError, Limits};
+use brolga::Limits;
+use brolga::limits::{Cancel, Fuel, LimitError};
 
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::function::{BrolgaFunction, give_value};

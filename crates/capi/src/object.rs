@@ -5,8 +5,8 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
+use brolga::build::Type;
 use brolga::heap::{Bits, Persistent, Root, Scope};
-use brolga::ir::Type;
 
 use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};

@@ -4,9 +4,10 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use brolga::Runtime;
+use brolga::build::{Context, Type};
 use brolga::heap::TypeRef;
-use brolga::ir::{Context, Type};
-use brolga::{Interrupt, Runtime};
+use brolga::limits::Interrupt;
 
 use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
@@ -27,7 +28,7 @@ impl BrolgaRuntime {
 
     /// The heap's object for a type.
     pub(crate) fn type_object(&self, cx: &Arc<Context>, ty: Type) -> Result<TypeRef, BrolgaError> {
-        let told = |error: brolga::ir::types::LayoutError| {
+        let told = |error: brolga::build::LayoutError| {
             BrolgaError::new(BrolgaCode::Argument, error.display(&cx.types).to_string())
         };
         self.runtime.heap().type_object(cx, ty).map_err(told)

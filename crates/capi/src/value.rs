@@ -4,8 +4,8 @@
 
 use std::ffi::c_void;
 
+use brolga::build::Type;
 use brolga::heap::{Obj, Root, Scope};
-use brolga::ir::Type;
 use brolga::ir::show::{bits_to_char, char_to_bits};
 
 use crate::error::{BrolgaCode, BrolgaError};

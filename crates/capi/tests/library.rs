@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use brolga::image::{self, Library, Linker, Run};
-use brolga::{CpuTarget, Options, Program};
+use brolga::image;
+use brolga::image::{Library, Linker, Run};
+use brolga::options::CpuTarget;
+use brolga::{Options, Program};
 
 const SOURCE: &str = include_str!("library.jlir");
 

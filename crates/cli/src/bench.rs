@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 
 use brolga::ir::Module;
 use brolga::ir::text::Call;
-use brolga::observe::json;
-use brolga::observe::statistics::{self, Estimate};
-use brolga::session::{self, Dylib, Session, Workers};
+use brolga::observe::statistics::Estimate;
+use brolga::observe::{json, statistics};
+use brolga::session;
+use brolga::session::{Dylib, Session, Workers};
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Runtime};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 
-use brolga::emit::{self, Generating};
 use brolga::ir::Func;
 use brolga::ir::text::{Unit, show_func, show_unit};
-use brolga::{Error, Program, Stages};
+use brolga::observe::emit;
+use brolga::observe::emit::Generating;
+use brolga::unstable::Stages;
+use brolga::{Error, Program};
 
 use super::progress::Bars;
 use super::report::Stop;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::Write as _;
 
-use brolga::{format, read_unit};
+use brolga::format;
+use brolga::unstable::read_unit;
 
 use super::report::{Stop, err, out};
 use super::{Done, input};

@@ -6,8 +6,9 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brolga::Arch;
-use brolga::image::{self, BuildReport, Library, Linker, Run};
+use brolga::image;
+use brolga::image::{BuildReport, Library, Linker, Run};
+use brolga::options::Arch;
 use brolga::session::PackageBuild;
 
 use super::progress::Bars;
@@ -96,7 +97,7 @@ struct Build {
     statements: Option<String>,
     /// How the roots of objects are found while functions run: `linked` frames, or tables for each call (`maps`)
     #[arg(long, value_name = "HOW", value_parser = roots)]
-    roots: Option<brolga::Roots>,
+    roots: Option<brolga::options::Roots>,
     /// Say afterwards how long passes and code generation took, by thread, and the most memory that the process had
     #[arg(long, conflicts_with = "package")]
     timings: bool,

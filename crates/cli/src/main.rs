@@ -143,10 +143,10 @@ struct How {
     gc_stress: bool,
     /// How the collector finds the objects that compiled code uses: `linked` frames, or `maps` of the stack
     #[arg(long, value_name = "HOW", value_parser = roots, conflicts_with = "interp")]
-    roots: Option<brolga::Roots>,
+    roots: Option<brolga::options::Roots>,
     /// How compiled code gets into memory: by Brolga's own `loader`, or by `cranelift`'s
     #[arg(long, value_name = "KIND", value_parser = linker, conflicts_with = "interp")]
-    linker: Option<brolga::LinkerKind>,
+    linker: Option<brolga::options::LinkerKind>,
     /// How much memory objects may take: bytes, or a number with the suffix `K`, `M`, `G` or `T` [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     heap_limit: Option<usize>,
@@ -166,12 +166,12 @@ struct Cpu {
     /// The processor that code is for: `native`, `generic`, `x86-64-v2`, `x86-64-v3` or `x86-64-v4`, not above this one. `muladd_float` rounds once where it has
     /// the operation for that, interpreted as well
     #[arg(long = "cpu", value_name = "NAME", value_parser = cpu_target, default_value = "native")]
-    target: brolga::CpuTarget,
+    target: brolga::options::CpuTarget,
 }
 
-fn cpu_target(text: &str) -> Result<brolga::CpuTarget, String> {
-    brolga::CpuTarget::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = brolga::CpuTarget::ALL.iter().map(|target| target.name()).collect();
+fn cpu_target(text: &str) -> Result<brolga::options::CpuTarget, String> {
+    brolga::options::CpuTarget::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = brolga::options::CpuTarget::ALL.iter().map(|target| target.name()).collect();
         format!("processors are {}", names.join(", "))
     })
 }
@@ -191,18 +191,18 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "a size is a number of bytes, or a number with the suffix K, M, G or T".to_owned())
 }
 
-fn roots(text: &str) -> Result<brolga::Roots, String> {
+fn roots(text: &str) -> Result<brolga::options::Roots, String> {
     match text {
-        "linked" => Ok(brolga::Roots::Linked),
-        "maps" => Ok(brolga::Roots::Maps),
+        "linked" => Ok(brolga::options::Roots::Linked),
+        "maps" => Ok(brolga::options::Roots::Maps),
         _ => Err("roots are `linked`, or found by `maps`".to_owned()),
     }
 }
 
-fn linker(text: &str) -> Result<brolga::LinkerKind, String> {
+fn linker(text: &str) -> Result<brolga::options::LinkerKind, String> {
     match text {
-        "loader" => Ok(brolga::LinkerKind::Loader),
-        "cranelift" => Ok(brolga::LinkerKind::Cranelift),
+        "loader" => Ok(brolga::options::LinkerKind::Loader),
+        "cranelift" => Ok(brolga::options::LinkerKind::Cranelift),
         _ => Err("linkers are `loader` and `cranelift`".to_owned()),
     }
 }

@@ -1,11 +1,11 @@
 //! `brolga opt FILE`: runs passes on a program and prints the result.
 
-use brolga::Stages;
 use brolga::ir::module::ModuleError;
 use brolga::ir::text::{Unit, show_unit};
 use brolga::ir::{Func, FuncId, Module};
 use brolga::opt::osr;
 use brolga::opt::parse_passes;
+use brolga::unstable::Stages;
 
 use super::report::{Stop, out};
 use super::{Done, Level, input, passes};

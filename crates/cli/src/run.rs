@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brolga::cache::Cache;
-use brolga::events::EventListener;
 use brolga::image;
 use brolga::ir::Module;
 use brolga::ir::text::Call;
-use brolga::observe::{self, Live, Several, Trace};
-use brolga::session::{self, Session, Workers};
-use brolga::{CodeListener, Engine, Evaluator, Failure, Fuel, JitDump, Limits, Program, Runtime};
+use brolga::limits::Fuel;
+use brolga::observe;
+use brolga::observe::events::EventListener;
+use brolga::observe::{CodeListener, JitDump, Live, Several, Trace};
+use brolga::session;
+use brolga::session::{Session, Workers};
+use brolga::{Engine, Evaluator, Failure, Limits, Program, Runtime};
 
 use super::caching::Caching;
 use super::executor::Executing;

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use brolga::events::{Event, EventListener, Stage, Tier};
+use brolga::observe::events::{Event, EventListener, Stage, Tier};
 
 /// The first token of a statement.
 const PRECOMPILE: &str = "precompile ";

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use brolga::events::{Event, EventListener};
-use brolga::{Interrupt, Options, Session, Workers};
+use brolga::limits::Interrupt;
+use brolga::observe::events::{Event, EventListener};
+use brolga::{Options, Session, Workers};
 use serde_json::Value;
 
 /// A function that is called often, and a loop that continues for long.

@@ -5,11 +5,11 @@
 //!   struct Point { x: f64, y: f64 }         x::Float64
 //!                    │                      y::Float64
 //!                    │                  end
-//!                    └─► impl brolga::Struct: its name, its fields' names and offsets, to a tuple of its fields and back
+//!                    └─► impl brolga::host::Struct: its name, its fields' names and offsets, to a tuple of its fields and back
 //! ```
 //!
 //! The macro generates safe code only: values are passed as the tuple. Names, types and offsets are compared with the program's struct when a function
-//! is looked up or defined (`brolga::Struct`).
+//! is looked up or defined (`brolga::host::Struct`).
 //!
 //! | refused, with the error at the offending item | reason |
 //! |---|---|
@@ -29,7 +29,7 @@ use syn::{Data, DeriveInput, Error, Fields, LitStr, parse_macro_input};
 /// The maximum number of fields of a struct: the size of the largest tuple that can be passed.
 const MOST_FIELDS: usize = 12;
 
-/// Implements `brolga::Struct` for a `#[repr(C)]` struct with named fields.
+/// Implements `brolga::host::Struct` for a `#[repr(C)]` struct with named fields.
 ///
 /// In programs the struct has its Rust name, or the one in `#[brolga(name = "…")]`.
 #[proc_macro_derive(Brolga, attributes(brolga))]
@@ -71,7 +71,7 @@ fn expand(input: &DeriveInput) -> Result<proc_macro2::TokenStream, Error> {
     });
     Ok(quote! {
         #[automatically_derived]
-        impl ::brolga::Struct for #ty {
+        impl ::brolga::host::Struct for #ty {
             type Fields = (#(#types,)*);
             const NAME: &'static str = #name;
             const FIELDS: &'static [&'static str] = &[#(#names),*];
@@ -88,7 +88,7 @@ fn expand(input: &DeriveInput) -> Result<proc_macro2::TokenStream, Error> {
         }
 
         #[automatically_derived]
-        impl ::brolga::StructValue for #ty {}
+        impl ::brolga::host::StructValue for #ty {}
     })
 }
 

@@ -55,7 +55,7 @@ pub enum BridgeError {
     Global(#[from] brolga_jit::GlobalError),
     /// The call of an object returned no value.
     #[error(transparent)]
-    Object(#[from] brolga_runtime::CallError),
+    Object(#[from] brolga_runtime::ObjectCallError),
     /// A value cannot be created in the heap, or an object in the interpreter.
     #[error(transparent)]
     Copy(#[from] CopyError),

@@ -620,9 +620,11 @@ fn unexecuted(cx: &Arc<Context>, error: ExecutorError) -> Failure {
 pub(crate) fn unbridged(cx: &Arc<Context>, error: BridgeError) -> Failure {
     match error {
         BridgeError::Call(CallError::Exception(exception)) => thrown(cx, &exception),
-        BridgeError::Object(brolga_runtime::CallError::Exception(exception)) => thrown(cx, &exception),
+        BridgeError::Object(brolga_runtime::ObjectCallError::Exception(exception)) => thrown(cx, &exception),
         BridgeError::Call(CallError::Attach(error)) => Failure::Refused(error.to_string()),
-        BridgeError::Object(brolga_runtime::CallError::Attach(error)) => Failure::Refused(error.to_string()),
+        BridgeError::Object(brolga_runtime::ObjectCallError::Attach(error)) => {
+            Failure::Refused(error.to_string())
+        }
         other => Failure::Stopped(other.to_string()),
     }
 }

@@ -193,9 +193,9 @@ impl InProcess {
             let args = args.map_err(|error| refused(&error))?;
             let result = runtime.call_in(target.func.methods(), scope, callee, &args);
             let result = result.map_err(|error| match error {
-                brolga_runtime::CallError::Exception(exception) => exception.into(),
-                brolga_runtime::CallError::Attach(error) => error.into(),
-                brolga_runtime::CallError::OtherRuntime => CallError::OtherRuntime,
+                brolga_runtime::ObjectCallError::Exception(exception) => exception.into(),
+                brolga_runtime::ObjectCallError::Attach(error) => error.into(),
+                brolga_runtime::ObjectCallError::OtherRuntime => CallError::OtherRuntime,
             })?;
             scope.copy_out(interp, result.get(scope)).map_err(|error| refused(&error))
         });

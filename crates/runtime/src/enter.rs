@@ -13,7 +13,7 @@ use crate::thread::{AttachError, EnterError, Thread, forget_gone, with_attached,
 
 /// Why a call of an object returned no object.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-pub enum CallError {
+pub enum ObjectCallError {
     /// The callee threw.
     #[error(transparent)]
     Exception(#[from] Exception),
@@ -53,7 +53,7 @@ impl Runtime {
         scope: &mut Scope<'f, 'h>,
         callee: Root<'f, 'h>,
         args: &[Root<'f, 'h>],
-    ) -> Result<Root<'f, 'h>, CallError> {
+    ) -> Result<Root<'f, 'h>, ObjectCallError> {
         self.call_where(scope, |thread| thread.stay_or_enter_world(self.methods()), callee, args)
     }
 
@@ -64,9 +64,9 @@ impl Runtime {
         scope: &mut Scope<'f, 'h>,
         callee: Root<'f, 'h>,
         args: &[Root<'f, 'h>],
-    ) -> Result<Root<'f, 'h>, CallError> {
+    ) -> Result<Root<'f, 'h>, ObjectCallError> {
         if !self.owns(table) {
-            return Err(CallError::OtherRuntime);
+            return Err(ObjectCallError::OtherRuntime);
         }
         self.call_where(scope, |thread| Some(thread.enter_world(table)), callee, args)
     }
@@ -77,19 +77,19 @@ impl Runtime {
         enter_world: impl for<'t> FnOnce(&'t Thread) -> Option<InWorld<'t>>,
         callee: Root<'f, 'h>,
         args: &[Root<'f, 'h>],
-    ) -> Result<Root<'f, 'h>, CallError> {
+    ) -> Result<Root<'f, 'h>, ObjectCallError> {
         if !std::ptr::eq(scope.heap(), self.heap()) {
-            return Err(CallError::OtherRuntime);
+            return Err(ObjectCallError::OtherRuntime);
         }
         with_attached(self, |thread| {
             let entered = thread.enter();
             if let Some(ended) = entered.refused() {
-                return Err(CallError::Exception(ended));
+                return Err(ObjectCallError::Exception(ended));
             }
             let _world = enter_world(thread);
             match (Ops { scope, thread, runtime: self }.apply(callee, args)) {
                 Ok(result) if !entered.carries() => Ok(result),
-                _ => Err(CallError::Exception(entered.take_exception())),
+                _ => Err(ObjectCallError::Exception(entered.take_exception())),
             }
         })?
     }

@@ -64,7 +64,7 @@ mod turn;
 mod watch;
 
 pub use doors::Doors;
-pub use enter::CallError;
+pub use enter::ObjectCallError;
 pub use exception::Exception;
 pub use fence::fenced;
 pub use foreign::{Foreign, ForeignError};

@@ -10,7 +10,7 @@ use brolga_ir::types::Type;
 use brolga_ir::{Context, Module};
 use brolga_runtime::heap::{End, HeapOptions, Root, Scope, Stress};
 use brolga_runtime::objects::{MethodEntry, MethodRow, Methods, Raised};
-use brolga_runtime::{CallError, Output, Runtime, RuntimeOptions, with_attached};
+use brolga_runtime::{ObjectCallError, Output, Runtime, RuntimeOptions, with_attached};
 
 fn runtime() -> Arc<Runtime> {
     let heap = HeapOptions { poison: true, verify: true, ..HeapOptions::default() };
@@ -489,7 +489,7 @@ fn a_chain_of_builtins_that_call_uses_no_stack() {
         let one = scope.int(1).unwrap();
         runtime.call(scope, one, &[]).map(|_| ())
     });
-    assert_eq!(refused, Ok(Err(CallError::OtherRuntime)));
+    assert_eq!(refused, Ok(Err(ObjectCallError::OtherRuntime)));
 }
 
 /// The work of one thread: it makes objects, calls methods and operators on them, throws some, catches them,
@@ -514,7 +514,7 @@ fn call_and_throw(runtime: &Arc<Runtime>, cx: &Arc<Context>, rounds: i64) -> i64
                             let twice = runtime.call(scope, plus, &[first, number]).unwrap();
                             twice.get(scope).unboxed::<i64>().unwrap()
                         }
-                        Err(CallError::Exception(exception)) => {
+                        Err(ObjectCallError::Exception(exception)) => {
                             let thrown = scope.get_persistent(exception.object().unwrap()).unwrap();
                             let thrown = scope.root(thrown);
                             let first = scope.load_field(thrown, 0).unwrap().unwrap();

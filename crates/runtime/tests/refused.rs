@@ -8,7 +8,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{DeclKind, FieldDecl, Type};
 use brolga_runtime::heap::{Finalizer, ObjectError, Stress};
 use brolga_runtime::objects::{MethodEntry, MethodRow};
-use brolga_runtime::{CallError, EnterError, MethodError, Runtime, RuntimeOptions, with_attached};
+use brolga_runtime::{EnterError, MethodError, ObjectCallError, Runtime, RuntimeOptions, with_attached};
 
 fn runtime() -> Arc<Runtime> {
     Runtime::new(RuntimeOptions::default())
@@ -51,7 +51,7 @@ fn threads_and_tables_of_another_runtime_are_refused() {
         called.unwrap()
     };
     assert_eq!(call(&one), Ok(()));
-    assert_eq!(call(&two), Err(CallError::OtherRuntime));
+    assert_eq!(call(&two), Err(ObjectCallError::OtherRuntime));
 }
 
 #[test]

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use brolga::ir::build::Builder;
-use brolga::ir::func::ForeignData;
-use brolga::ir::intrinsic::Intrinsic;
-use brolga::ir::{Context, Func, Module, Type, Value};
+use brolga::build::{Builder, Context, ForeignData, Func, Intrinsic, Module, Type, Value};
 
 use super::syntax::{Expr, Function};
 

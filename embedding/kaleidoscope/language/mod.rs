@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
-use brolga::ir::{Module, Type};
+use brolga::build::{Module, Type};
 use brolga::session::{Dylib, OnDrop, Signature};
 use brolga::{Options, Program, Session, Workers};
 use syntax::{Function, Line, parse};
@@ -67,7 +67,7 @@ impl Repl {
 
     /// All functions that are defined, as a program of the IR.
     pub(crate) fn program(&self) -> Done<Program> {
-        let mut module = Module::new(brolga::ir::Context::new());
+        let mut module = Module::new(brolga::build::Context::new());
         for function in self.functions.lock().unwrap_or_else(PoisonError::into_inner).values() {
             let func = lower::build(&module.cx, function)?;
             module.add_func(func).map_err(|error| format!("{error:?}"))?;

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use brolga::build::Type;
 use brolga::heap::{Root, Scope};
-use brolga::ir::Type;
 use brolga::session::{Dylib, Raised, Signature};
 
 use super::Repl;

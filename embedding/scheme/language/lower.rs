@@ -14,10 +14,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brolga::ir::build::{Builder, Variable};
-use brolga::ir::builtin::Builtin;
-use brolga::ir::types::{DeclKind, FieldDecl};
-use brolga::ir::{Block, Context, Func, Module, Type, Value};
+use brolga::build::{
+    Block, Builder, Builtin, Context, DeclKind, FieldDecl, Func, Module, Type, Value, Variable,
+};
 
 use super::globals::{Global, Globals, getter, setter, symbol};
 use super::reader::Datum;
@@ -278,7 +277,7 @@ impl<'a> Lowering<'a> {
     /// A type for closures that capture values of the given types.
     fn closure_type(&self, name: &str, fields: &[Type]) -> Lowered<Type> {
         let (types, names) = (&self.cx.types, &self.cx.names);
-        let told = |error: brolga::ir::types::TypeError| error.display(types).to_string();
+        let told = |error: brolga::build::TypeError| error.display(types).to_string();
         let name = names.intern(&format!("#{name}{}", self.globals.number()));
         let decl = types.declare(name, &[]).map_err(told)?;
         let field = |(n, &ty): (usize, &Type)| FieldDecl::new(names.intern(&format!("v{n}")), ty);

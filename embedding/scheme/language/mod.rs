@@ -23,10 +23,11 @@ mod syntax;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brolga::ir::text::show_module;
-use brolga::ir::{Func, Module};
+use brolga::build::{Func, Module};
+use brolga::host::Handle;
+use brolga::observe::show_module;
 use brolga::session::{Definitions, Dylib, OnDrop};
-use brolga::{CallError, ExceptionKind, Handle, Options, Program, ScopedFunc, Session, Workers};
+use brolga::{CallError, ExceptionKind, Options, Program, ScopedFunc, Session, Workers};
 
 use globals::{Global, Globals, variable};
 use library::Output;

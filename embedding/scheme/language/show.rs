@@ -1,7 +1,7 @@
 //! Objects as Scheme writes them.
 
+use brolga::build::Type;
 use brolga::heap::Obj;
-use brolga::ir::Type;
 
 /// How deep lists are shown, and how far.
 const MAX_DEPTH: usize = 50;

@@ -15,8 +15,9 @@ mod steps;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use brolga::OptLevel;
+use brolga::host::Handle;
 use brolga::session::{Dependants, Dylib, Exports, OnDrop, Tracker};
-use brolga::{Handle, OptLevel};
 
 use crate::kinds::{self, Kind};
 

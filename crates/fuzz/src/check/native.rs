@@ -96,7 +96,7 @@ pub(super) fn call_compiled(
             None => Outcome::Failed("the result is not a literal".to_owned()),
         },
         Err(BridgeError::Call(CallError::Exception(exception))) => thrown(&exception),
-        Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => thrown(&exception),
+        Err(BridgeError::Object(brolga_runtime::ObjectCallError::Exception(exception))) => thrown(&exception),
         Err(error) => Outcome::Failed(error.to_string()),
     }
 }

@@ -303,7 +303,7 @@ fn called(
     match result {
         Ok(val) => Ok(shown(interp, &val)),
         Err(BridgeError::Call(CallError::Exception(exception))) => Ok(Ended::Thrown(exception.to_string())),
-        Err(BridgeError::Object(brolga_runtime::CallError::Exception(exception))) => {
+        Err(BridgeError::Object(brolga_runtime::ObjectCallError::Exception(exception))) => {
             Ok(Ended::Thrown(exception.to_string()))
         }
         Err(error) => Err(error.to_string()),
