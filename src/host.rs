@@ -10,7 +10,7 @@
 //! [`Persistent`](crate::heap::Persistent) until it is dropped. Rust functions for programs are defined by
 //! [`Dylib::define_fn`](crate::session::Dylib::define_fn).
 
-/// Any object, as a [`Root`](heap::Root) of the scope.
+/// Any object, as a [`Root`](crate::heap::Root) of the scope.
 ///
 /// ```
 /// use brolga::host::Handle;

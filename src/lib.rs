@@ -350,7 +350,7 @@ pub use brolga_runtime::Output;
 
 /// The embedder's permission to run programs that are not fully checked.
 ///
-/// An engine or session refuses programs with *doors*, operations that escape the checks ([`ir::doors`]), unless its options contain this value.
+/// An engine or session refuses programs with *doors*, operations that escape the checks ([`options::Door`]), unless its options contain this value.
 ///
 /// ```
 /// use brolga::{Doors, Engine, Options, Program};
