@@ -511,7 +511,7 @@ fn calls_as_text_say_how_the_executor_was_lost() {
     assert_eq!(evaluator.call(&program.call("moved(Point(1, 2.5), 3)").unwrap()).unwrap(), "Point(4, 2.5)");
     let thrown = evaluator.call(&program.call("ratio(1, 0)").unwrap()).unwrap_err();
     assert!(
-        matches!(&thrown, Failure::Thrown { ty: Some(_), text } if text.starts_with("DivideError")),
+        matches!(&thrown, Failure::Thrown { ty: Some(_), text, .. } if text.starts_with("DivideError")),
         "{thrown}"
     );
     remote.kill();

@@ -202,7 +202,7 @@ fn run(bytes: &'static [u8], call: &str, shows: bool) -> Result<(), BrolgaError>
     let unwritten = evaluator.take_output_error();
     let value = value.map_err(|failure| match failure {
         brolga::Failure::NotCompiled(error) => BrolgaError::from(error),
-        failure => BrolgaError::new(BrolgaCode::Exception, failure.to_string()),
+        failure => BrolgaError::new(BrolgaCode::Exception, failure.report()),
     })?;
     if let Some(error) = unwritten {
         return Err(BrolgaError::new(BrolgaCode::Machine, format!("cannot write the output: {error}")));

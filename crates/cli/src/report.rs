@@ -123,7 +123,7 @@ impl Stop {
             Failure::NotCompiled(error) => error.into(),
             Failure::Refused(text) => Stop::System(text),
             Failure::Ended(end) => Stop::Ended(end),
-            Failure::Thrown { .. } | Failure::Stopped(_) => Stop::No(failure.to_string()),
+            Failure::Thrown { .. } | Failure::Stopped(_) => Stop::No(failure.report()),
         }
     }
 }

@@ -332,7 +332,7 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
         Failure::NotCompiled(error) => error.into(),
         Failure::Refused(text) => Stop::System(text),
         Failure::Ended(end) => Stop::Ended(end),
-        other => Stop::No(other.to_string()),
+        other => Stop::No(other.report()),
     })?;
     if let Some(error) = unwritten {
         return Err(Stop::unwritten(&error));

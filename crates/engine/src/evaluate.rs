@@ -29,7 +29,7 @@ use brolga_ir::text::{Call, Check, Outcome as Expected};
 use brolga_ir::{Block, Context, Func, FuncId, Level, Type};
 use brolga_jit::{CallError, Globals, LowArg, UntypedFunc};
 use brolga_opt::lower::LowerErrors;
-use brolga_runtime::{Ended, Exception, Fuel, Limits, Runtime};
+use brolga_runtime::{Ended, Exception, Fuel, Limits, Runtime, StackFrame, show_trace};
 
 use crate::bridge::{self, BridgeError};
 use crate::cached::facts_of_run;
@@ -52,6 +52,8 @@ pub enum Failure {
         ty: Option<Type>,
         /// The exception as text.
         text: String,
+        /// The frames of compiled code that it came from, the innermost first; empty if the interpreter ran the call.
+        trace: Vec<StackFrame>,
     },
     /// The interpreter or typed calls could not continue; the text has the reason and position.
     Stopped(String),
@@ -61,6 +63,16 @@ pub enum Failure {
     Refused(String),
     /// The call was not made: it has no native form, or was not compiled.
     NotCompiled(Error),
+}
+
+impl Failure {
+    /// The failure, and for an exception one line for each frame that it came from.
+    pub fn report(&self) -> String {
+        match self {
+            Failure::Thrown { trace, .. } => format!("{self}{}", show_trace(trace)),
+            _ => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -630,7 +642,11 @@ pub(crate) fn unbridged(cx: &Arc<Context>, error: BridgeError) -> Failure {
 }
 
 fn thrown(cx: &Arc<Context>, exception: &Exception) -> Failure {
-    Failure::Thrown { ty: exception.type_in(cx), text: exception.to_string() }
+    Failure::Thrown {
+        ty: exception.type_in(cx),
+        text: exception.to_string(),
+        trace: exception.trace().to_vec(),
+    }
 }
 
 /// Compiles the functions and their callees, through an image if requested, or stored as a run under the given facts.
@@ -678,7 +694,7 @@ pub(crate) fn stopped(interp: &mut Interp<'_>, outcome: interp::Outcome) -> Fail
             let ty = val.type_of(types);
             // Showing an exception can itself run out of memory; its type is still available.
             let text = interp.show_error(&val).unwrap_or_else(|_| types.display(ty).to_string());
-            Failure::Thrown { ty: Some(ty), text }
+            Failure::Thrown { ty: Some(ty), text, trace: Vec::new() }
         }
         interp::Outcome::Error(error) => Failure::Stopped(error.to_string()),
         interp::Outcome::OutOfFuel if interp.is_out_of_fuel() => Failure::Stopped(Ended::Fuel.to_string()),

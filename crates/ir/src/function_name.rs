@@ -25,6 +25,9 @@ pub const MAIN: &str = "Main";
 /// The module that represents the library.
 pub const BASE: &str = "Base";
 
+/// The end of the symbol of a boxed entry: the form of a function for callers that do not have its signature.
+pub const BOXED_ENTRY: &str = "#boxed";
+
 /// The identity of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionName {

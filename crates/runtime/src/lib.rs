@@ -81,5 +81,5 @@ pub use thread::{
     AttachError, EnterError, Entered, Entrant, HeapEntry, Interrupt, Outermost, STACK_RESERVE, Thread,
     ThreadLayout, with_attached, with_entrant,
 };
-pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces};
+pub use trace::{MAX_FRAMES, StackFrame, Symbolizer, Traces, show_trace};
 pub use watch::Ended;

@@ -537,13 +537,28 @@ impl Thread {
         self.push(Pending::Object(object));
     }
 
-    fn push(&self, pending: Pending) {
-        let wanted = match self.recorded {
+    fn wants_trace(&self) -> bool {
+        match self.recorded {
             Traces::Off => false,
             Traces::Leaving => self.mutator.is_entry(self.handler.get()),
             Traces::All => true,
-        };
-        match wanted {
+        }
+    }
+
+    /// Records the frames of an exception that Rust has raised, when it is returned to the compiled code that called the routine. An exception
+    /// that left a nested entry has its frames already.
+    #[cold]
+    pub(crate) fn trace_raised(&self) {
+        if let Some(place) = self.exception_depth().checked_sub(1)
+            && self.wants_trace()
+            && !self.traces.has(place)
+        {
+            self.traces.take(place, self.frames());
+        }
+    }
+
+    fn push(&self, pending: Pending) {
+        match self.wants_trace() {
             true => self.traces.take(self.exception_depth(), self.frames()),
             false => self.traces.pop(self.exception_depth()),
         }

@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use brolga_ir::func::LineColumn;
+use brolga_ir::function_name::BOXED_ENTRY;
 
 use crate::frames::Frames;
 
@@ -66,6 +67,30 @@ impl std::fmt::Display for StackFrame {
     }
 }
 
+/// Frames that are shown at most; a longer trace ends with the number of the others.
+const SHOWN_FRAMES: usize = 24;
+
+/// Shows a trace, one line for each frame, indented; a frame that repeats, as in a recursion, has one line with its number. Empty without frames.
+pub fn show_trace(frames: &[StackFrame]) -> impl std::fmt::Display {
+    let same = |a: &StackFrame, b: &StackFrame| {
+        (&a.function, a.line, a.column) == (&b.function, b.line, b.column) && a.function.is_some()
+    };
+    std::fmt::from_fn(move |f| {
+        let mut left = frames.len();
+        for (index, run) in frames.chunk_by(same).enumerate() {
+            if index == SHOWN_FRAMES {
+                return write!(f, "\n  and {} more", brolga_ir::diag::counted(left, "frame"));
+            }
+            left -= run.len();
+            write!(f, "\n  in {}", run[0])?;
+            if run.len() > 1 {
+                write!(f, ", {} times", run.len())?;
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Maps addresses of compiled code to functions.
 pub trait Symbolizer: Send + Sync {
     /// The function at an address, and the place in its source.
@@ -101,7 +126,10 @@ impl Symbolizers {
             };
             StackFrame { address, function, line: place.line(), column: place.column() }
         };
-        return_addresses.iter().map(frame).collect()
+        // Adapters of functions that are called with objects are not functions of the program.
+        let is_adapter =
+            |frame: &StackFrame| frame.function.as_ref().is_some_and(|name| name.ends_with(BOXED_ENTRY));
+        return_addresses.iter().map(frame).filter(|frame| !is_adapter(frame)).collect()
     }
 }
 
@@ -141,6 +169,11 @@ impl TraceStack {
         traces.pop(place);
         traces.starts.push((place, traces.addresses.len()));
         traces.addresses.extend(frames.take(MAX_FRAMES).map(|frame| frame.return_address));
+    }
+
+    /// Whether the exception at `place` has a trace.
+    pub(crate) fn has(&self, place: usize) -> bool {
+        !self.traces.borrow().range(place).is_empty()
     }
 
     /// The exception at `place` is the one at `from`, rethrown. The traces at `place` and above are dropped.

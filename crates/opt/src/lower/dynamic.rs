@@ -23,6 +23,7 @@ use super::value::{Leaves, Val};
 use super::{Lowering, Step, Unit};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::func::{Place, Signature};
+use brolga_ir::function_name::BOXED_ENTRY;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
 use brolga_ir::{Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, Value};
@@ -34,7 +35,7 @@ pub fn boxed_entry(module: &Module, id: FuncId) -> Result<Func, LowerErrors> {
 
 /// The symbol of the boxed entry of the function with this symbol.
 pub fn boxed_symbol(symbol: &str) -> String {
-    format!("{symbol}#boxed")
+    format!("{symbol}{BOXED_ENTRY}")
 }
 
 impl Unit<'_> {

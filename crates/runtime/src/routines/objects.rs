@@ -90,9 +90,14 @@ fn in_scope(
         // Code without objects runs outside the heap, but may still throw.
         let _entry = thread.enter_own_heap(&runtime);
         with_scope(runtime.heap(), thread.mutator(), |scope| {
-            let made = body(scope, &runtime);
-            // There is no safepoint between here and compiled code, which roots its result.
-            made.map_or(std::ptr::null_mut(), |root| root.get(scope).object.pointer().as_ptr())
+            match body(scope, &runtime) {
+                // There is no safepoint between here and compiled code, which roots its result.
+                Ok(made) => made.get(scope).object.pointer().as_ptr(),
+                Err(_) => {
+                    thread.trace_raised();
+                    std::ptr::null_mut()
+                }
+            }
         })
     });
     done.unwrap_or_else(|| {
