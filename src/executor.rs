@@ -42,7 +42,7 @@ pub use brolga_engine::remote::{
     RemoteEngine, RemoteError, RemoteFunc, RemoteObjects, RemoteParams, RemoteUnit, RemoteValue,
 };
 pub use brolga_executor::{
-    BecomeError, Ending, ExecutorError, ExecutorLost, Fact, HandshakeError, OpenError, ProcessLimits,
-    ServeError, Spawn, SpawnError, StoreError, serve_controller, wire::Refusal, wire::Status,
-    wire::WireError,
+    BecomeError, Ending, ExecutorError, ExecutorLost, HandshakeError, HandshakeFact, OpenError,
+    ProcessLimits, SendError, ServeError, Spawn, SpawnError, serve_controller, wire::ExecutorRefusal,
+    wire::Status, wire::WireError,
 };

@@ -26,7 +26,8 @@ use brolga::{
 
 use brolga_engine::remote::seal_program;
 use brolga_executor::wire::{
-    self, Answer, Blob, Call, Given, Got, LowArg, Outcome, Refusal, Reply, Request, Status, WireLimits,
+    self, Answer, Blob, Call, ExecutorRefusal, Given, Got, LowArg, Outcome, Reply, Request, Status,
+    WireLimits,
 };
 use brolga_executor::{Graph, fuzz};
 use brolga_fuzz::rng::Rng;
@@ -576,7 +577,7 @@ fn frames(module: &Module) -> Vec<Vec<u8>> {
         wire::frame(&mut bytes, request).unwrap();
         all.push(frame(&mut bytes));
     }
-    for reply in [Reply::Done, Reply::Refused(Refusal::NoUnit(3)), Reply::Status(Status::default())] {
+    for reply in [Reply::Done, Reply::Refused(ExecutorRefusal::NoUnit(3)), Reply::Status(Status::default())] {
         wire::frame(&mut bytes, &reply).unwrap();
         all.push(frame(&mut bytes));
     }

@@ -358,3 +358,56 @@ fn a_dylib_may_have_a_method_of_one_function_and_see_another_of_the_name() {
         assert_eq!(value(&main, "both"), Some(1004_1104), "{at}");
     });
 }
+
+/// A call is bound to a method when its program is defined. It keeps that method when the path by which it was found has ended, and it is
+/// compiled again because the method has changed.
+#[test]
+fn a_call_keeps_its_method_when_the_path_to_it_has_ended() {
+    each(|session, kind, what| {
+        let [home, facade, main] = dylibs(session);
+        let answers = |n| takes("answer", "Int64", n);
+        let sign = |n| takes("Base.sign", "Int64", n);
+        define(&home, kind, &(answers(10) + &sign(20)));
+        facade.reexport(&home, Exports::All).unwrap();
+        let calls = |name: &str, callee: &str| {
+            format!(
+                "function {name}()::Int64\n1 ─ %1 = invoke {callee}(7::Int64)::Int64\n└──      return %1\nend\n"
+            )
+        };
+        define(&main, kind, &(calls("of_answer", "Main.answer") + &calls("of_sign", "Base.sign")));
+        let values = || (value(&main, "of_answer"), value(&main, "of_sign"));
+        assert_eq!(values(), (Some(10), Some(20)), "{what}");
+        facade.end_reexport(&home).unwrap();
+        assert_eq!(values(), (Some(10), Some(20)), "{what}: the re-export has ended");
+        let again = home.read("again.jlir", (answers(11) + &sign(21)).as_bytes()).unwrap();
+        home.redefine(kind.of(again)).unwrap();
+        assert_eq!(values(), (Some(11), Some(21)), "{what}: redefined");
+    });
+}
+
+/// A redefinition after a new re-export may be of another function of the name. The method is then none of the former function.
+#[test]
+fn a_redefinition_of_another_function_leaves_the_former_one() {
+    each(|session, kind, what| {
+        let [far, facade, main] = dylibs(session);
+        define(&far, kind, &takes("f", "Int64", 1));
+        facade.reexport(&main, Exports::All).unwrap();
+        define(&facade, kind, &(takes("f", "Float64", 2) + DYNAMIC_F));
+        define(&main, kind, &takes("f", "Int64", 3));
+        assert_eq!(value(&facade, "dynamic_f"), Some(3), "{what}: main's method is one of the facade's `f`");
+        main.reexport(&far, Exports::All).unwrap();
+        let again = main.read("again.jlir", takes("f", "Int64", 4).as_bytes()).unwrap();
+        main.redefine(kind.of(again)).unwrap();
+        let missing = facade.func::<(), i64>("dynamic_f").unwrap().call(());
+        assert!(
+            missing.as_ref().is_err_and(|error| error.to_string().contains("MethodError")),
+            "{what}: {missing:?}"
+        );
+        main.alias("f", &facade, "f").unwrap();
+        assert_eq!(main.func::<(f64,), i64>("f(Float64)").unwrap().call((1.5,)), Ok(2), "{what}");
+        assert_eq!(main.func::<(i64,), i64>("f(Int64)").unwrap().call((1,)), Ok(4), "{what}");
+    });
+}
+
+const DYNAMIC_F: &str = "function dynamic_f()::Int64\n1 ─ %1 = Core.compilerbarrier(:type, 7)::Any\n│   %2 = dynamic Main.f(%1)::Any\n\
+    │   %3 = Core.typeassert(%2, Int64)::Int64\n└──      return %3\nend\n";

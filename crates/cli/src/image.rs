@@ -28,6 +28,17 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Build(Build),
+    Info(Info),
+}
+
+/// Shows what an image is: identity, program, machine, targets, exports and sizes. Runs nothing of it
+#[derive(Debug, clap::Args)]
+struct Info {
+    /// The image
+    file: PathBuf,
+    /// Say whether the image was made of this program; the status is 1 if it was made of another one
+    #[arg(long, value_name = "PROGRAM")]
+    source: Option<String>,
 }
 
 /// Compiles all functions of a program into an image.
@@ -127,7 +138,10 @@ fn architecture(name: &str) -> Result<Arch, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let Command::Build(build) = &args.command;
+    let build = match &args.command {
+        Command::Build(build) => build,
+        Command::Info(info) => return show(info),
+    };
     let report: Arc<Mutex<Option<BuildReport>>> = Arc::default();
     let done = make(build, &report);
     let report = report.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,6 +152,21 @@ pub(crate) fn run(args: &Args) -> Done {
         });
     }
     done
+}
+
+fn show(args: &Info) -> Done {
+    let bytes = image::read_file(&args.file).map_err(brolga::Error::from)?;
+    let info = image::info(&bytes)?;
+    out(&info)?;
+    let Some(source) = &args.source else { return Ok(()) };
+    let program = input::program(source)?;
+    match image::program_id(&program) == info.program {
+        true => out(format!("source     {source} is its program")),
+        false => Err(Stop::No(format!(
+            "`{}` was made of another program than `{source}`: build it again",
+            args.file.display()
+        ))),
+    }
 }
 
 fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {

@@ -66,6 +66,7 @@ use crate::trim;
 use brolga_codegen::native_type::{function_type, type_of_declaration};
 use brolga_jit::abi::abi_of;
 
+pub use crate::image_info::{ImageInfo, info, program_id};
 pub use crate::library::{Library, LibraryImage};
 pub use crate::options::{BuildReport, Progress};
 pub use brolga_aot::executable::{ExecutableError, Linker};

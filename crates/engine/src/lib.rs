@@ -32,6 +32,7 @@ mod error;
 mod evaluate;
 mod format;
 pub mod image;
+mod image_info;
 mod kept_run;
 mod library;
 mod options;

@@ -16,7 +16,7 @@ use brolga_jit::CallError;
 use brolga_runtime::{Exception, Limits};
 
 use crate::lost::ExecutorLost;
-use crate::wire::{Given, Got, Refusal, Status, WireError};
+use crate::wire::{ExecutorRefusal, Given, Got, Status, WireError};
 
 /// The number of a unit, chosen by the controller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,7 +37,7 @@ pub enum ExecutorError {
     Lost(#[from] ExecutorLost),
     /// The executor refused.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] ExecutorRefusal),
     /// A message could not be sent, or the executor sent one that is none.
     #[error(transparent)]
     Wire(#[from] WireError),

@@ -62,17 +62,17 @@ impl Facts {
             return Err(HandshakeError::Stranger);
         }
         if self.protocol != theirs.protocol {
-            return differ(Fact::Protocol, &self.protocol, &theirs.protocol);
+            return differ(HandshakeFact::Protocol, &self.protocol, &theirs.protocol);
         }
         if self.version != theirs.version {
-            return differ(Fact::Version, &self.version, &theirs.version);
+            return differ(HandshakeFact::Version, &self.version, &theirs.version);
         }
         if self.arch != theirs.arch {
-            return differ(Fact::Architecture, &self.arch, &theirs.arch);
+            return differ(HandshakeFact::Architecture, &self.arch, &theirs.arch);
         }
         if self.abi != theirs.abi {
             let hex = |abi: u64| format!("{abi:016x}");
-            return differ(Fact::Abi, &hex(self.abi), &hex(theirs.abi));
+            return differ(HandshakeFact::Abi, &hex(self.abi), &hex(theirs.abi));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Facts {
 
 /// A fact in which the two sides have to agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Fact {
+pub enum HandshakeFact {
     /// The version of the messages.
     Protocol,
     /// The version of the library.
@@ -91,13 +91,13 @@ pub enum Fact {
     Abi,
 }
 
-impl std::fmt::Display for Fact {
+impl std::fmt::Display for HandshakeFact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Fact::Protocol => "version of the messages",
-            Fact::Version => "version",
-            Fact::Architecture => "architecture",
-            Fact::Abi => "ABI id",
+            HandshakeFact::Protocol => "version of the messages",
+            HandshakeFact::Version => "version",
+            HandshakeFact::Architecture => "architecture",
+            HandshakeFact::Abi => "ABI id",
         })
     }
 }
@@ -114,7 +114,7 @@ pub enum HandshakeError {
     )]
     Differs {
         /// The fact.
-        what: Fact,
+        what: HandshakeFact,
         /// The fact about the process that refused.
         ours: String,
         /// The fact about the other one.

@@ -29,7 +29,7 @@ use brolga_runtime::{EnterError, LimitError, Limits, Runtime};
 use crate::executor::{CellId, Executor, ExecutorError, UnitId};
 use crate::graph::Graph;
 use crate::stored::{self, Opened, StoredEntry};
-use crate::wire::{Blob, Given, Got, LowArg, Refusal, Status};
+use crate::wire::{Blob, ExecutorRefusal, Given, Got, LowArg, Status};
 
 /// The largest value that is passed in memory, in bytes, as for layouts of types.
 const MAX_ROOM: u32 = 512 << 10;
@@ -109,18 +109,18 @@ impl InProcess {
         self.jit.runtime()
     }
 
-    fn loaded(&self, unit: UnitId) -> Result<Arc<Loaded>, Refusal> {
+    fn loaded(&self, unit: UnitId) -> Result<Arc<Loaded>, ExecutorRefusal> {
         let units = self.units.read().unwrap_or_else(PoisonError::into_inner);
-        units.get(&unit).cloned().ok_or(Refusal::NoUnit(unit.0))
+        units.get(&unit).cloned().ok_or(ExecutorRefusal::NoUnit(unit.0))
     }
 
-    fn target(&self, cell: CellId) -> Result<Arc<Target>, Refusal> {
+    fn target(&self, cell: CellId) -> Result<Arc<Target>, ExecutorRefusal> {
         let cells = self.cells.read().unwrap_or_else(PoisonError::into_inner);
-        let cell = cells.get(&cell).ok_or(Refusal::NoCell(cell.0))?;
-        cell.target.clone().ok_or_else(|| Refusal::NoCode(cell.symbol.to_string()))
+        let cell = cells.get(&cell).ok_or(ExecutorRefusal::NoCell(cell.0))?;
+        cell.target.clone().ok_or_else(|| ExecutorRefusal::NoCode(cell.symbol.to_string()))
     }
 
-    fn link(&self, opened: Opened) -> Result<Loaded, Refusal> {
+    fn link(&self, opened: Opened) -> Result<Loaded, ExecutorRefusal> {
         let Opened { module, compiled, methods, mut boxed, takes_fuel } = opened;
         let runtime = self.runtime();
         runtime.free_unused_types();
@@ -134,7 +134,7 @@ impl InProcess {
         let table = runtime.method_table();
         let linkage = Linkage { globals: Some(&globals), table: Some(&table), ..Linkage::default() };
         let linked = self.jit.link(&compiled, &linkage);
-        let unit = linked.map_err(|error: BuildError| Refusal::Link(error.to_string()))?;
+        let unit = linked.map_err(|error: BuildError| ExecutorRefusal::Link(error.to_string()))?;
         let mut rows = NewMethods::default();
         for id in methods {
             let symbol = module[id].symbol(&module.cx);
@@ -169,7 +169,9 @@ impl InProcess {
                 LowArg::Room(bytes) if *bytes <= MAX_ROOM && !std::mem::replace(&mut has_room, true) => {
                     brolga_jit::LowArg::Room(*bytes as usize)
                 }
-                LowArg::Room(_) => return Err(Refusal::Values("more room than a result needs".to_owned())),
+                LowArg::Room(_) => {
+                    return Err(ExecutorRefusal::Values("more room than a result needs".to_owned()));
+                }
             })
         });
         let args = LowArgs::new(args.collect::<Result<_, _>>()?);
@@ -182,12 +184,13 @@ impl InProcess {
     fn call_objects(&self, target: &Target, graph: &Graph) -> Result<Got, ExecutorError> {
         let interp = &mut target.of.interpreter();
         let runtime = self.runtime();
-        let values = graph.decode(interp).map_err(|error| Refusal::Values(error.to_string()))?;
+        let values = graph.decode(interp).map_err(|error| ExecutorRefusal::Values(error.to_string()))?;
         let Some((callee, args)) = values.split_first() else {
-            return Err(Refusal::Values("there is no callee".into()).into());
+            return Err(ExecutorRefusal::Values("there is no callee".into()).into());
         };
         let called = runtime.enter(|scope| {
-            let refused = |error: &dyn ToString| ExecutorError::Refused(Refusal::Call(error.to_string()));
+            let refused =
+                |error: &dyn ToString| ExecutorError::Refused(ExecutorRefusal::Call(error.to_string()));
             let callee = scope.copy_in(interp, callee).map_err(|error| refused(&error))?;
             let args = args.iter().map(|arg| scope.copy_in(interp, arg)).collect::<Result<Vec<_>, _>>();
             let args = args.map_err(|error| refused(&error))?;
@@ -201,7 +204,7 @@ impl InProcess {
         });
         let value = called.map_err(|error: EnterError| CallError::from(error))??;
         let graph = Graph::encode(interp, std::slice::from_ref(&value));
-        Ok(Got::Object(graph.map_err(|error| Refusal::Call(error.to_string()))?))
+        Ok(Got::Object(graph.map_err(|error| ExecutorRefusal::Call(error.to_string()))?))
     }
 }
 
@@ -212,7 +215,7 @@ impl Loaded {
     }
 
     /// Sets the global variables to their first values.
-    fn reset(&self, runtime: &Arc<Runtime>) -> Result<(), Refusal> {
+    fn reset(&self, runtime: &Arc<Runtime>) -> Result<(), ExecutorRefusal> {
         let names = self.globals.names();
         if names.is_empty() {
             return Ok(());
@@ -228,7 +231,7 @@ impl Loaded {
             }
             Ok(())
         });
-        set.map_err(|error| error.to_string()).flatten().map_err(Refusal::Program)
+        set.map_err(|error| error.to_string()).flatten().map_err(ExecutorRefusal::Program)
     }
 }
 
@@ -237,7 +240,7 @@ impl Executor for InProcess {
         let loaded = Arc::new(self.link(stored::open(program, &self.key)?)?);
         let mut units = self.units.write().unwrap_or_else(PoisonError::into_inner);
         if units.contains_key(&unit) {
-            return Err(Refusal::Taken(unit.0).into());
+            return Err(ExecutorRefusal::Taken(unit.0).into());
         }
         units.insert(unit, loaded);
         Ok(())
@@ -246,7 +249,7 @@ impl Executor for InProcess {
     fn cell(&self, cell: CellId, symbol: &str) -> Result<(), ExecutorError> {
         let mut cells = self.cells.write().unwrap_or_else(PoisonError::into_inner);
         if cells.contains_key(&cell) {
-            return Err(Refusal::Taken(cell.0).into());
+            return Err(ExecutorRefusal::Taken(cell.0).into());
         }
         cells.insert(cell, Cell { symbol: symbol.into(), target: None });
         Ok(())
@@ -255,12 +258,13 @@ impl Executor for InProcess {
     fn lead(&self, cell: CellId, unit: UnitId) -> Result<(), ExecutorError> {
         let of = self.loaded(unit)?;
         let cells = self.cells.read().unwrap_or_else(PoisonError::into_inner);
-        let symbol = cells.get(&cell).map(|cell| cell.symbol.clone()).ok_or(Refusal::NoCell(cell.0))?;
+        let symbol =
+            cells.get(&cell).map(|cell| cell.symbol.clone()).ok_or(ExecutorRefusal::NoCell(cell.0))?;
         drop(cells);
-        let func = of.unit.untyped(&symbol).map_err(|error| Refusal::Link(error.to_string()))?;
+        let func = of.unit.untyped(&symbol).map_err(|error| ExecutorRefusal::Link(error.to_string()))?;
         let target = Arc::new(Target { func, of });
         let mut cells = self.cells.write().unwrap_or_else(PoisonError::into_inner);
-        let known = cells.get_mut(&cell).ok_or(Refusal::NoCell(cell.0))?;
+        let known = cells.get_mut(&cell).ok_or(ExecutorRefusal::NoCell(cell.0))?;
         let before = known.target.replace(target);
         // The last handle of a unit frees its code, which listeners may hear of.
         drop(cells);
@@ -270,12 +274,12 @@ impl Executor for InProcess {
 
     fn drop_cell(&self, cell: CellId) -> Result<(), ExecutorError> {
         let before = self.cells.write().unwrap_or_else(PoisonError::into_inner).remove(&cell);
-        before.map(drop).ok_or(Refusal::NoCell(cell.0).into())
+        before.map(drop).ok_or(ExecutorRefusal::NoCell(cell.0).into())
     }
 
     fn retire(&self, unit: UnitId) -> Result<(), ExecutorError> {
         let before = self.units.write().unwrap_or_else(PoisonError::into_inner).remove(&unit);
-        before.map(drop).ok_or(Refusal::NoUnit(unit.0).into())
+        before.map(drop).ok_or(ExecutorRefusal::NoUnit(unit.0).into())
     }
 
     fn reset(&self, unit: UnitId) -> Result<(), ExecutorError> {

@@ -37,7 +37,7 @@ use crate::handshake::{Facts, OpenError, open};
 use crate::lost::{Ending, ExecutorLost};
 use crate::settings::{CodeSettings, ProcessLimits, RuntimeSettings, Settings};
 use crate::wire::{
-    Answer, Call, Given, Got, Outcome, Refusal, Reply, Request, Status, Thrown, WireEnded, WireError,
+    Answer, Call, ExecutorRefusal, Given, Got, Outcome, Reply, Request, Status, Thrown, WireEnded, WireError,
     WireLimits, receive, send,
 };
 
@@ -272,7 +272,7 @@ impl Executor for Process {
             Outcome::Ended(WireEnded::Deadline) => ended(Ended::Deadline),
             Outcome::Ended(WireEnded::Cancelled) => ended(Ended::Cancelled),
             Outcome::Ended(WireEnded::Fuel) => ended(Ended::Fuel),
-            Outcome::Refused(Refusal::NoPrices) => Err(CallError::NoPrices.into()),
+            Outcome::Refused(ExecutorRefusal::NoPrices) => Err(CallError::NoPrices.into()),
             Outcome::Refused(refusal) => Err(refusal.into()),
         }
     }
@@ -441,7 +441,7 @@ impl Process {
     }
 
     fn new_lane(&self) -> Result<Lane, ExecutorError> {
-        let system = |error: io::Error| Refusal::System(error.to_string());
+        let system = |error: io::Error| ExecutorRefusal::System(error.to_string());
         let (stream, other) = UnixStream::pair().map_err(system)?;
         let mut replies = lock(&self.replies);
         let mut requests = lock(&self.requests);

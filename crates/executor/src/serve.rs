@@ -34,7 +34,7 @@ use crate::handshake::{Facts, OpenError, answer};
 use crate::in_process::InProcess;
 use crate::settings::Settings;
 use crate::wire::{
-    Answer, Blob, Call, Outcome, Refusal, Reply, Request, Thrown, ThrownFrame, Unwritten, WireEnded,
+    Answer, Blob, Call, ExecutorRefusal, Outcome, Reply, Request, Thrown, ThrownFrame, Unwritten, WireEnded,
     WireError, receive, send,
 };
 
@@ -114,7 +114,7 @@ fn control(stream: &mut UnixStream, shared: &Arc<Shared>) -> Result<(), ServeErr
             Request::Reset { unit } => executor.reset(UnitId(unit)),
             Request::Lane => receive_lane(stream)
                 .and_then(|lane| begin_lane(lane, shared))
-                .map_err(|error| Refusal::System(error.to_string()).into()),
+                .map_err(|error| ExecutorRefusal::System(error.to_string()).into()),
             Request::Cancel { call } => {
                 shared.cancel(call);
                 continue;
@@ -136,14 +136,14 @@ fn refused(error: ExecutorError) -> Reply {
 }
 
 /// The reason for which something was not done. Calls have others, too.
-fn refusal(error: ExecutorError) -> Refusal {
+fn refusal(error: ExecutorError) -> ExecutorRefusal {
     match error {
         ExecutorError::Refused(refusal) => refusal,
-        ExecutorError::Call(CallError::NoPrices) => Refusal::NoPrices,
+        ExecutorError::Call(CallError::NoPrices) => ExecutorRefusal::NoPrices,
         ExecutorError::Call(error @ (CallError::Attach(_) | CallError::NoWatch)) => {
-            Refusal::System(error.to_string())
+            ExecutorRefusal::System(error.to_string())
         }
-        other => Refusal::Call(other.to_string()),
+        other => ExecutorRefusal::Call(other.to_string()),
     }
 }
 
@@ -181,7 +181,7 @@ fn serve_lane(mut stream: UnixStream, shared: &Shared) -> Result<(), WireError> 
         let fuel = call.limits.fuel.map(Fuel::new);
         let outcome = fenced(|| shared.call(call, fuel.as_ref()));
         let outcome = outcome.unwrap_or_else(|text| {
-            Outcome::Refused(Refusal::System(format!("the executor panicked: {text}")))
+            Outcome::Refused(ExecutorRefusal::System(format!("the executor panicked: {text}")))
         });
         let sink = shared.executor.runtime().sink();
         sink.flush();
@@ -197,7 +197,7 @@ fn serve_lane(mut stream: UnixStream, shared: &Shared) -> Result<(), WireError> 
             Ok(()) => {}
             // The result is larger than a message: nothing of it was sent.
             Err(error @ (WireError::TooLong(_) | WireError::Malformed(_))) => {
-                let outcome = Outcome::Refused(Refusal::Call(error.to_string()));
+                let outcome = Outcome::Refused(ExecutorRefusal::Call(error.to_string()));
                 send(&mut stream, &mut buffer, &Answer::Done { outcome, fuel: None })?;
             }
             Err(error) => return Err(error),

@@ -21,7 +21,7 @@ use brolga_ir::{Context, FuncId, Level, Module, binary};
 use brolga_jit::Compiled;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{Blob, Refusal, decode};
+use crate::wire::{Blob, ExecutorRefusal, decode};
 
 const PURPOSE: &str = "brolga executor: a program with its code";
 const SEAL: usize = 32;
@@ -65,7 +65,7 @@ pub struct Sealing<'a> {
 
 /// Why a program cannot be sent.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-pub enum StoreError {
+pub enum SendError {
     /// The type of a function depends on its low form.
     #[error("`{0}` has no type that its declaration shows, so it cannot be called in another process")]
     NoType(String),
@@ -79,14 +79,14 @@ impl Sealing<'_> {
     ///
     /// # Errors
     /// A function has no type, or the program is too large.
-    pub fn seal(&self, key: &CacheKey) -> Result<Vec<u8>, StoreError> {
+    pub fn seal(&self, key: &CacheKey) -> Result<Vec<u8>, SendError> {
         let module = self.module;
         let mut declared = module.without_functions();
         let mut words = Vec::with_capacity(self.functions.len());
         for &id in self.functions {
             let func = &module[id];
             if type_of(module, id).is_none() {
-                return Err(StoreError::NoType(func.symbol(&module.cx)));
+                return Err(SendError::NoType(func.symbol(&module.cx)));
             }
             let is_method = func.level == Level::High && func.entry().is_some();
             words.push(if is_method { IS_METHOD } else { 0 });
@@ -94,7 +94,7 @@ impl Sealing<'_> {
             let _ = declared.add_func(func.unreachable());
         }
         let unit = |compiled: &Compiled, words: &[u32]| {
-            unit::write(&declared.cx, &compiled.code(), &[], words).map(Blob).ok_or(StoreError::TooLarge)
+            unit::write(&declared.cx, &compiled.code(), &[], words).map(Blob).ok_or(SendError::TooLarge)
         };
         let boxed = self.boxed.iter().map(|(id, symbol, compiled)| {
             let (of, symbol) = (module[*id].symbol(&module.cx), symbol.clone());
@@ -107,7 +107,7 @@ impl Sealing<'_> {
             boxed: boxed.collect::<Result<_, _>>()?,
         };
         let bytes = postcard::to_extend(&stored, vec![0; SEAL]);
-        let mut bytes = bytes.map_err(|_| StoreError::TooLarge)?;
+        let mut bytes = bytes.map_err(|_| SendError::TooLarge)?;
         let seal = key.seal(PURPOSE, &[&bytes[SEAL..]]);
         bytes[..SEAL].copy_from_slice(seal.as_bytes());
         Ok(bytes)
@@ -126,17 +126,17 @@ pub(crate) struct Opened {
 }
 
 /// Reads a sealed program.
-pub(crate) fn open(sealed: &[u8], key: &CacheKey) -> Result<Opened, Refusal> {
-    let Some((seal, bytes)) = sealed.split_first_chunk::<SEAL>() else { return Err(Refusal::Seal) };
+pub(crate) fn open(sealed: &[u8], key: &CacheKey) -> Result<Opened, ExecutorRefusal> {
+    let Some((seal, bytes)) = sealed.split_first_chunk::<SEAL>() else { return Err(ExecutorRefusal::Seal) };
     if key.seal(PURPOSE, &[bytes]) != Seal::of_bytes(*seal) {
-        return Err(Refusal::Seal);
+        return Err(ExecutorRefusal::Seal);
     }
     open_unsealed(bytes)
 }
 
 /// Reads a program whose seal was checked.
-pub(crate) fn open_unsealed(bytes: &[u8]) -> Result<Opened, Refusal> {
-    let broken = |error: &dyn std::fmt::Display| Refusal::Program(error.to_string());
+pub(crate) fn open_unsealed(bytes: &[u8]) -> Result<Opened, ExecutorRefusal> {
+    let broken = |error: &dyn std::fmt::Display| ExecutorRefusal::Program(error.to_string());
     let stored: Stored = decode(bytes).map_err(|error| broken(&error))?;
     let module = binary::read(&stored.declared.0, Context::new()).map_err(|error| broken(&error))?;
     let types: Option<Vec<Arc<FunctionType>>> =

@@ -78,7 +78,7 @@ pub enum Reply {
     /// It was done.
     Done,
     /// It was not done.
-    Refused(Refusal),
+    Refused(ExecutorRefusal),
     /// The facts that were requested.
     Status(Status),
 }
@@ -178,7 +178,7 @@ pub enum Outcome {
     /// It reached a limit.
     Ended(WireEnded),
     /// It was not made, or has no result.
-    Refused(Refusal),
+    Refused(ExecutorRefusal),
 }
 
 /// The limit that a call has reached.
@@ -215,7 +215,7 @@ pub struct ThrownFrame {
 
 /// Why the executor has not done what was requested.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
-pub enum Refusal {
+pub enum ExecutorRefusal {
     /// It has no such unit.
     #[error("the executor has no unit {0}")]
     NoUnit(u32),

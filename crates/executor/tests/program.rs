@@ -4,7 +4,7 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use brolga_executor::wire::{Given, Refusal};
+use brolga_executor::wire::{ExecutorRefusal, Given};
 use brolga_executor::{CellId, Executor, ExecutorError, Process, Receiver, Spawn, UnitId};
 use brolga_ir::Context;
 use brolga_runtime::Limits;
@@ -28,21 +28,21 @@ fn it_refuses_what_it_does_not_have() {
         ExecutorError::Refused(refusal) => refusal,
         other => panic!("{other}"),
     };
-    assert_eq!(refused(process.load(UnitId(1), &[0; 100])), Refusal::Seal);
-    assert_eq!(refused(process.load(UnitId(1), &[])), Refusal::Seal);
+    assert_eq!(refused(process.load(UnitId(1), &[0; 100])), ExecutorRefusal::Seal);
+    assert_eq!(refused(process.load(UnitId(1), &[])), ExecutorRefusal::Seal);
     let sealed = [process.key().seal("another purpose", &[b"bytes"]).as_bytes(), &b"bytes"[..]].concat();
-    assert_eq!(refused(process.load(UnitId(1), &sealed)), Refusal::Seal);
-    assert_eq!(refused(process.lead(CellId(1), UnitId(1))), Refusal::NoUnit(1));
+    assert_eq!(refused(process.load(UnitId(1), &sealed)), ExecutorRefusal::Seal);
+    assert_eq!(refused(process.lead(CellId(1), UnitId(1))), ExecutorRefusal::NoUnit(1));
     process.cell(CellId(1), "f()").unwrap();
-    assert_eq!(refused(process.cell(CellId(1), "f()")), Refusal::Taken(1));
+    assert_eq!(refused(process.cell(CellId(1), "f()")), ExecutorRefusal::Taken(1));
     let call =
         |cell| process.call(CellId(cell), Given::Low(Vec::new()), &Limits::new(), &Context::new()).map(drop);
-    assert_eq!(refused(call(1)), Refusal::NoCode("f()".to_owned()));
-    assert_eq!(refused(call(2)), Refusal::NoCell(2));
+    assert_eq!(refused(call(1)), ExecutorRefusal::NoCode("f()".to_owned()));
+    assert_eq!(refused(call(2)), ExecutorRefusal::NoCell(2));
     process.drop_cell(CellId(1)).unwrap();
-    assert_eq!(refused(process.drop_cell(CellId(1))), Refusal::NoCell(1));
-    assert_eq!(refused(process.retire(UnitId(1))), Refusal::NoUnit(1));
-    assert_eq!(refused(process.reset(UnitId(1))), Refusal::NoUnit(1));
+    assert_eq!(refused(process.drop_cell(CellId(1))), ExecutorRefusal::NoCell(1));
+    assert_eq!(refused(process.retire(UnitId(1))), ExecutorRefusal::NoUnit(1));
+    assert_eq!(refused(process.reset(UnitId(1))), ExecutorRefusal::NoUnit(1));
     assert!(process.lost().is_none());
 }
 

@@ -23,6 +23,8 @@ pub(super) const PROGRAM_HEADERS: u32 = 5;
 /// The offset of the header.
 pub(super) const AT: usize = 64 + 56 * PROGRAM_HEADERS as usize;
 const CHECKSUM: usize = 12;
+const ABI: usize = 24;
+const MACHINE: usize = 32;
 const DIRECTORY: usize = 56;
 /// The size of the header in bytes.
 pub const BYTES: usize = DIRECTORY + 8 * TABLES;
@@ -111,50 +113,75 @@ fn checksum(file: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads the header of a file and checks it against the file.
+/// Reads the header of a file and checks it against the file and this process.
 pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, ImageError> {
+    let header = checked(file)?;
+    let (found, known) = (word(header, MACHINE), machine(expected.arch));
+    if found != u32::from(known) {
+        return Err(ImageError::Machine { found: found as u16, known });
+    }
+    let abi = wide(header, ABI);
+    if abi != expected.abi {
+        return Err(ImageError::Abi { found: abi, known: expected.abi });
+    }
+    contents(header, file)
+}
+
+/// Reads the header of a file for whatever machine and ABI, and checks it against the file.
+pub(super) fn read_any(file: &[u8]) -> Result<Header, ImageError> {
+    contents(checked(file)?, file)
+}
+
+fn word(header: &[u8; BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+}
+
+fn wide(header: &[u8; BYTES], at: usize) -> u64 {
+    u64::from(word(header, at)) | u64::from(word(header, at + 4)) << 32
+}
+
+/// The header of a file of this version that is as it was written.
+fn checked(file: &[u8]) -> Result<&[u8; BYTES], ImageError> {
     let not = |reason| Err(ImageError::NotAnImage { reason });
-    let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     if file.get(..4) != Some(&ELF_MAGIC) {
         return not("it is not an ELF file");
     }
-    let Some(header) = file.get(AT..AT + BYTES) else {
+    let Some(header) = file.get(AT..).and_then(<[u8]>::first_chunk::<BYTES>) else {
         return not("it ends before the header of an image");
     };
     if header[..8] != MAGIC {
         return not("it has no header of an image");
     }
-    let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-    if word(8) != VERSION {
-        return Err(ImageError::Version { found: word(8), known: VERSION });
+    if word(header, 8) != VERSION {
+        return Err(ImageError::Version { found: word(header, 8), known: VERSION });
     }
-    let length = wide(16);
+    let length = wide(header, 16);
     if length != file.len() as u64 {
         let reason = format!("it has {} bytes, and was written with {length}", file.len());
         return Err(ImageError::Damaged { reason });
     }
-    if checksum(file) != word(CHECKSUM) {
-        return damaged("its bytes do not have the checksum that was written with them");
+    if checksum(file) != word(header, CHECKSUM) {
+        let reason = "its bytes do not have the checksum that was written with them".to_owned();
+        return Err(ImageError::Damaged { reason });
     }
-    let known = machine(expected.arch);
-    if word(32) != u32::from(known) {
-        return Err(ImageError::Machine { found: word(32) as u16, known });
-    }
-    if wide(24) != expected.abi {
-        return Err(ImageError::Abi { found: wide(24), known: expected.abi });
-    }
+    Ok(header)
+}
+
+/// The contents of a header, with tables inside the file.
+fn contents(header: &[u8; BYTES], file: &[u8]) -> Result<Header, ImageError> {
+    let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     let mut tables = [Place::default(); TABLES];
     for (index, place) in tables.iter_mut().enumerate() {
         let at = DIRECTORY + 8 * index;
-        *place = Place { offset: word(at) as usize, length: word(at + 4) as usize };
+        *place = Place { offset: word(header, at) as usize, length: word(header, at + 4) as usize };
         if place.offset > file.len() || place.length > file.len() - place.offset {
             return damaged("a table is outside the file");
         }
     }
-    let imports_at = word(40) as usize;
+    let imports_at = word(header, 40) as usize;
     if !imports_at.is_multiple_of(PAGE) {
         return damaged("the imports do not begin with a page");
     }
-    Ok(Header { machine: known, abi: wide(24), needs_heap: word(36) & NEEDS_HEAP != 0, imports_at, tables })
+    let (machine, abi) = (word(header, MACHINE) as u16, wide(header, ABI));
+    Ok(Header { machine, abi, needs_heap: word(header, 36) & NEEDS_HEAP != 0, imports_at, tables })
 }

@@ -64,9 +64,11 @@
 //! | `elf.rs` | the enclosing shared library |
 //! | `exports.rs` | entries for C |
 //! | `versions.rs` | several targets in one image, and the selection of one |
+//! | `describe.rs` | what an image says about itself, for any machine |
 //! | `read.rs` | from bytes to an [`Image`] |
 //! | `write.rs` | from a program's code to bytes, and the atomic replacement of a file |
 
+mod describe;
 mod elf;
 mod exports;
 mod functions;
@@ -88,6 +90,7 @@ use bytes::Bytes;
 
 use crate::build_id::BuildId;
 
+pub use describe::{Description, describe};
 pub use functions::{Found, FrameRows, Functions};
 pub(crate) use header::machine;
 pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};

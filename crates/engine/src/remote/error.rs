@@ -1,6 +1,6 @@
 //! Why something in an executor was not done. Calls return [`ExecutorError`] alone.
 
-use brolga_executor::{ExecutorError, ExecutorLost, SpawnError, StoreError};
+use brolga_executor::{ExecutorError, ExecutorLost, SendError, SpawnError};
 use brolga_jit::{CallError, LookupError};
 
 use crate::error::Error;
@@ -13,7 +13,7 @@ pub enum RemoteError {
     Program(#[from] Error),
     /// The code cannot be sent.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] SendError),
     /// There is no such function, or its type differs.
     #[error(transparent)]
     Lookup(#[from] LookupError),

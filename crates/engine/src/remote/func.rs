@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use brolga_executor::wire::{Blob, Given, Got, LowArg, Refusal};
+use brolga_executor::wire::{Blob, ExecutorRefusal, Given, Got, LowArg};
 use brolga_executor::{CellId, ExecutorError, Graph, UnitId};
 use brolga_interp::{self as interp, Interp, SimMemory, Val};
 use brolga_ir::{Context, FuncId, Module, Type};
@@ -239,7 +239,7 @@ impl RemoteUntyped {
         limits: &Limits,
     ) -> Result<Val, ExecutorError> {
         let graph = Graph::encode(interp, values);
-        let graph = graph.map_err(|error| Refusal::Values(error.to_string()))?;
+        let graph = graph.map_err(|error| ExecutorRefusal::Values(error.to_string()))?;
         let cx = interp.module().cx.clone();
         let Got::Object(graph) = self.0.call(Given::Objects(graph), limits, &cx)? else {
             return Err(unexpected());
@@ -343,9 +343,9 @@ impl<A: RemoteParams, R: RemoteValue> RemoteObjects<A, R> {
         let options = interp::Options::default();
         let interp = &mut Interp::new(&unit.inner.declared, options, Box::<SimMemory>::default());
         let callee = callee.ok_or_else(|| unit.missing(&self.cell.symbol));
-        let callee = callee.map_err(|error| Refusal::Call(error.to_string()))?;
+        let callee = callee.map_err(|error| ExecutorRefusal::Call(error.to_string()))?;
         let mut values = vec![Val::Singleton(callee)];
-        args.append(interp, &mut values).map_err(|error| Refusal::Values(error.to_string()))?;
+        args.append(interp, &mut values).map_err(|error| ExecutorRefusal::Values(error.to_string()))?;
         let value = RemoteUntyped(self.cell.clone()).call_objects(interp, &values, limits)?;
         R::of_value(interp, &value).map_err(|error| CallError::from(error).into())
     }

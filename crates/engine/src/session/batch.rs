@@ -124,6 +124,16 @@ impl<'a> Batch<'a> {
         let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
         self.basis.changes = changes.collect();
+        // A method that becomes one of another function of its name leaves the former one.
+        let scope = session.scope(dylib.linking.id()).filter(|_| self.replace);
+        let left = self.basis.changes.iter().flat_map(|change| {
+            let offered = scope.as_ref().map(|scope| scope.offered(&change.symbol)).unwrap_or_default();
+            let gone =
+                offered.into_iter().filter(|gone| change.object.is_some_and(|object| object != gone.object));
+            gone.map(|gone| Change::removal(change.label, gone, &cx)).collect::<Vec<_>>()
+        });
+        let left: Vec<Change> = left.collect();
+        self.basis.changes.extend(left);
         let (hits, seen) = session.inner.edges.hit(&self.basis.changes);
         (self.basis.hits, self.basis.seen) = (hits.iter().map(Hit::noted).collect(), seen);
         // The properties of the functions that are read here change only when they are defined.

@@ -33,7 +33,7 @@ use super::link_orders::View;
 use super::names_in::{Bindings, functions_in, variables};
 use super::offer::Offer;
 use super::reach::{DynamicCall, Reach, may_reach, reach};
-use super::scope::{IsDefined, SessionMethod, Visible, called, first_of, methods_in};
+use super::scope::{IsDefined, SessionMethod, Visible, called, first_of};
 
 /// A set of methods of a function object to import.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -169,8 +169,7 @@ impl<'a> Importer<'a> {
     /// Adds the sought methods that the module lacks.
     fn add(&self, module: &mut Module, sought: &Sought, import: &mut Import<'a>) {
         let methods = (sought.function(), sought.first(module));
-        let scopes = self.view.of_function(&module.cx, methods.0);
-        let visible = methods_in(&scopes, methods, self.is_defined, self.bindings);
+        let visible = self.view.methods(&module.cx, methods, self.is_defined, self.bindings);
         if self.is_open(module, import.own, sought, &visible) {
             module.note_open(sought.function());
         }
@@ -255,8 +254,7 @@ impl<'a> Importer<'a> {
             && func.callees().all(|(_, callee)| match callee {
                 CalleeData::Method { function, args, .. } => {
                     let methods = (*function, first_of(module, args));
-                    let scopes = home.of_function(&module.cx, *function);
-                    let visible = methods_in(&scopes, methods, self.is_defined, &offer.bindings);
+                    let visible = home.methods(&module.cx, methods, self.is_defined, &offer.bindings);
                     self.target(module, own, *function, args)
                         == most_specific(visible, module, *function, args)
                 }
@@ -273,8 +271,7 @@ impl<'a> Importer<'a> {
         args: &[Type],
     ) -> Option<(DylibId, Arc<str>)> {
         let methods = (function, first_of(module, args));
-        let scopes = self.view.of_function(&module.cx, function);
-        let mut visible = methods_in(&scopes, methods, self.is_defined, self.bindings);
+        let mut visible = self.view.methods(&module.cx, methods, self.is_defined, self.bindings);
         for &id in module.methods(function).iter().filter(|id| (id.as_u32() as usize) < own) {
             let (func, dylib) = (&module[id], self.dylib);
             let offer = Offer::declaration(&module.cx, func);

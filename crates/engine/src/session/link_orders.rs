@@ -22,7 +22,8 @@ use brolga_linking::{DylibId, Symbol};
 use super::Session;
 use super::dylib::Dylib;
 use super::error::SessionError;
-use super::scope::{Scope, Seen};
+use super::names_in::Bindings;
+use super::scope::{IsDefined, Scope, Seen, Visible, methods_in};
 
 /// The names that a dylib re-exports ([`Dylib::reexport`]): functions with their modules and without types (`area`, `Shapes.area`), variables, types and C symbols.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -206,6 +207,29 @@ impl<'a> View<'a> {
             _ if self.has_reexports => self.of(&cx.types.display(function).to_string()),
             _ => Cow::Borrowed(&self.plain),
         }
+    }
+
+    /// The methods of a function object that a call may reach, as [`methods_in`]. A call keeps the method to which it is bound, also if the
+    /// dylib of the method is not seen any more, because its link or re-export has ended.
+    pub(super) fn methods(
+        &self,
+        cx: &Context,
+        (function, first): (Type, Option<Type>),
+        is_defined: IsDefined<'_>,
+        bindings: &Bindings,
+    ) -> BTreeMap<Arc<str>, Visible> {
+        let scopes = self.of_function(cx, function);
+        let mut found = methods_in(&scopes, (function, first), is_defined, bindings);
+        let is_seen = |dylib: &DylibId| scopes.iter().any(|seen| seen.dylib == *dylib);
+        let unseen: BTreeSet<DylibId> = bindings.values().copied().filter(|dylib| !is_seen(dylib)).collect();
+        for seen in self.seen(&unseen.into_iter().collect::<Vec<_>>()) {
+            for (symbol, offer) in seen.declarations(function, first) {
+                if bindings.get(&symbol) == Some(&seen.dylib) {
+                    found.insert(symbol, Visible { dylib: seen.dylib, offer });
+                }
+            }
+        }
+        found
     }
 
     /// All dylibs in which it sees any name; [`View::sees`] decides for one name.

@@ -70,6 +70,11 @@ struct Offers {
 const SWEPT: usize = 256;
 
 impl Offers {
+    /// Whether a method of a function, known by its object, becomes one of another function of its name when these offers are in force.
+    fn takes_away(&self, symbol: &Arc<str>, function: Type) -> bool {
+        self.known.get(symbol).is_some_and(|objects| !objects.is_empty() && !objects.contains(&function))
+    }
+
     /// Keeps the offers of some symbols. Returns the other declarations, to be dropped without a lock.
     fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> Vec<Offer> {
         let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -170,12 +175,31 @@ impl Scope {
         lock(&self.offers).known.contains_key(symbol)
     }
 
-    /// Adds the offers of another scope.
-    pub(crate) fn take_over(&self, other: Scope) {
+    /// Adds the offers of another scope. A method that is redefined as one of another function of its name leaves the former function.
+    /// Returns its declaration there, to be dropped without a lock.
+    #[must_use]
+    pub(crate) fn take_over(&self, other: Scope) -> Vec<Offer> {
         let other = other.offers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut offers = lock(&self.offers);
+        let mut dropped = Vec::new();
         for (symbol, objects) in other.known {
-            offers.known.entry(symbol).or_default().extend(objects);
+            let known = offers.known.entry(symbol.clone()).or_default();
+            if objects.is_empty() {
+                continue;
+            }
+            let former: Vec<Type> = known.difference(&objects).copied().collect();
+            *known = objects;
+            let symbol = BTreeSet::from([symbol]);
+            for object in former {
+                dropped.extend(
+                    offers
+                        .methods
+                        .get_mut(&object)
+                        .map(|methods| methods.remove(&symbol))
+                        .into_iter()
+                        .flatten(),
+                );
+            }
         }
         for (bare, symbols) in other.symbols {
             // The removed function may have been of another kind.
@@ -192,6 +216,7 @@ impl Scope {
         for (object, methods) in other.methods {
             offers.methods.entry(object).or_default().take_over(methods);
         }
+        dropped
     }
 
     /// Drops the offers of removed functions, if the number of symbols has doubled since the last sweep. Returns the removed
@@ -312,14 +337,15 @@ impl<'a> Seen<'a> {
     }
 
     /// The methods of a function object that a call may reach if its first argument has the type `first`, each with its symbol.
-    fn declarations(&self, function: Type, first: Option<Type>) -> BTreeMap<Arc<str>, Offer> {
+    pub(super) fn declarations(&self, function: Type, first: Option<Type>) -> BTreeMap<Arc<str>, Offer> {
         let mut found = BTreeMap::new();
         if let Some(methods) = lock(&self.scope.offers).methods.get(&function) {
             found.extend(methods.reached(first).map(|(symbol, offer)| (symbol.clone(), offer.clone())));
         }
-        if let Some(soon) = self.soon
-            && let Some(methods) = lock(&soon.offers).methods.get(&function)
-        {
+        let Some(soon) = self.soon else { return found };
+        let soon = lock(&soon.offers);
+        found.retain(|symbol, _| !soon.takes_away(symbol, function));
+        if let Some(methods) = soon.methods.get(&function) {
             for (symbol, offer) in &mut found {
                 if methods.is_foreign(symbol) {
                     *offer = Offer::declaration(&offer.cx, &offer.func);
@@ -356,6 +382,10 @@ impl Seen<'_> {
             let offers = lock(&scope.offers);
             let foreign = offers.methods.get(&function).into_iter().flat_map(MethodSet::foreign);
             found.extend(foreign.map(|symbol| method(symbol.clone(), None)));
+        }
+        if let Some(soon) = self.soon {
+            let soon = lock(&soon.offers);
+            found.retain(|method| !soon.takes_away(&method.symbol, function));
         }
         found
     }

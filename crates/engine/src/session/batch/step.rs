@@ -168,7 +168,7 @@ impl Step<'_, '_> {
                 let symbol = dylib.session.linking().names().find(symbol);
                 symbol.is_some_and(|symbol| is_defined(dylib.linking.label(symbol)))
             });
-            home.scope.take_over(std::mem::take(&mut self.offers));
+            self.replaced._offers.extend(home.scope.take_over(std::mem::take(&mut self.offers)));
             self.replaced._variables = batch.basis.variables.declare_in(&home.scope);
             let finalizers = std::mem::take(&mut batch.finalizers);
             home.finalizers.retain(|old| !finalizers.contains(old));

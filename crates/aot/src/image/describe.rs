@@ -1,0 +1,54 @@
+//! What an image says about itself, on any machine: its bytes are checked as when it is opened, and nothing of it is run.
+
+use brolga_ir::Arch;
+
+use super::header::{self, machine};
+use super::tables::{CODE, CONSTANTS, FUNCTION_WORDS, FUNCTIONS, MODULE, Reader, TABLES, TARGETS};
+use super::{Export, ImageError, ImageTarget, versions};
+
+/// What an image says about itself ([`describe`]). Sizes are in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Description {
+    /// The architecture of its code; `None` for one that this version has no name for.
+    pub arch: Option<Arch>,
+    /// The ABI id of its code. A run time with another one refuses the image.
+    pub abi: u64,
+    /// Whether its code handles objects.
+    pub needs_heap: bool,
+    /// Its targets. All functions have code for the first one.
+    pub targets: Vec<ImageTarget>,
+    /// The number of functions in machine code: one for each function and target that has its own version.
+    pub functions: usize,
+    /// The functions that C calls.
+    pub exports: Vec<Export>,
+    /// The size of the machine code.
+    pub code: usize,
+    /// The size of constant data.
+    pub constants: usize,
+    /// The stored program: its declarations and the IR of its functions.
+    pub program: Vec<u8>,
+}
+
+/// Describes the image in a file's bytes.
+///
+/// # Errors
+/// The bytes are not an image of this version, or it is damaged.
+pub fn describe(file: &[u8]) -> Result<Description, ImageError> {
+    let damaged = |what: &str| ImageError::Damaged { reason: format!("{what} cannot be read") };
+    let header = header::read_any(file)?;
+    let mut tables: [&[u8]; TABLES] = [&[]; TABLES];
+    for (table, place) in tables.iter_mut().zip(&header.tables) {
+        *table = file.get(place.offset..place.offset + place.length).ok_or_else(|| damaged("a table"))?;
+    }
+    Ok(Description {
+        arch: Arch::ALL.into_iter().find(|&arch| machine(arch) == header.machine),
+        abi: header.abi,
+        needs_heap: header.needs_heap,
+        targets: versions::read(tables[TARGETS]).ok_or_else(|| damaged("the list of targets"))?,
+        functions: tables[FUNCTIONS].len() / (4 * FUNCTION_WORDS),
+        exports: Reader { tables }.exports().ok_or_else(|| damaged("the table of exports"))?,
+        code: tables[CODE].len(),
+        constants: tables[CONSTANTS].len(),
+        program: tables[MODULE].to_vec(),
+    })
+}
