@@ -179,6 +179,8 @@ runtime_fns! {
     Subtype "brolga_subtype" (TRACKED, TRACKED) -> I32 Asks;
     /// Whether two objects are indistinguishable (`===`): 1 or 0. Null equals only null.
     Egal "brolga_egal" (TRACKED, TRACKED) -> I32 Asks;
+    /// The hash of an object (`objectid`).
+    ObjectId "brolga_object_id" (TRACKED) -> I64 Asks;
     /// Calls the first object with the others.
     Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
     /// Calls the first object with the others, in the newest world.

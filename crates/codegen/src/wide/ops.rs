@@ -168,11 +168,35 @@ impl Search<'_> {
         self.make(Made::Unary(Vex::new(OF, 0xe6).prefix(2).words(true).evex(), of), false)
     }
 
-    /// The number of ones in each word: the sum over its bytes.
-    fn counted_bits(&mut self, of: Wide) -> Wide {
-        let zero = self.constant_of(0);
-        let bytes = self.make(Made::Unary(Vex::new(OF38, 0x54).evex(), of), false);
-        self.make(Made::Binary(Vex::new(OF, 0xf6), None, bytes, zero), false)
+    /// The number of ones in each integer of 64 bits, the sum over its bytes, or of 32, the sum over its halves.
+    fn counted_bits(&mut self, lanes: Lanes, of: Wide) -> Option<Wide> {
+        const COUNT: Vex = Vex::new(OF38, 0x54);
+        let (parts, sum, other) = match lanes {
+            Lanes::I64x2 => (COUNT, Vex::new(OF, 0xf6), 0),
+            Lanes::I32x4 => (COUNT.words(true), Vex::new(OF, 0xf5), Lanes::I16x8.splat(1)),
+            _ => return None,
+        };
+        let other = self.constant_of(other);
+        let parts = self.make(Made::Unary(parts.evex(), of), false);
+        Some(self.make(Made::Binary(sum, None, parts, other), false))
+    }
+
+    /// The number of zeros above the highest one in each word: the exponent of the word as a float tells where that is. Without the bits that follow a one no
+    /// word is rounded up to the next exponent.
+    fn zeros_above(&mut self, of: Wide) -> Option<Wide> {
+        const AND_NOT: Vex = Vex::new(OF, 0xdf);
+        const EXPONENT_OF_LOWEST: u128 = 1023;
+        let words = Lanes::I64x2;
+        let following = self.shift(Intrinsic::LshrInt, words, of, 1)?;
+        let highest = self.make(Made::Binary(AND_NOT, None, following, of), false);
+        let float = Vex::new(OF, 0x7a).prefix(2).words(true).evex();
+        let float = self.make(Made::Unary(float, highest), false);
+        let exponent = self.shift(Intrinsic::LshrInt, words, float, 52)?;
+        let all = self.constant_of(words.splat(EXPONENT_OF_LOWEST + 63));
+        let zeros = self.binary(Intrinsic::SubInt, words, all, exponent)?;
+        // Zero has no exponent.
+        let most = self.constant_of(words.splat(64));
+        self.extreme(true, false, words, zeros, most)
     }
 
     /// An operation of one operand.
@@ -188,14 +212,15 @@ impl Search<'_> {
                 let rest = self.constant_of(!signs(lanes.as_int()));
                 self.binary(Intrinsic::AndInt, lanes.as_int(), of, rest)
             }
-            Intrinsic::CtpopInt if self.features().avx512 => Some(self.counted_bits(of)),
+            Intrinsic::CtpopInt if self.features().avx512 => self.counted_bits(lanes, of),
+            Intrinsic::CtlzInt if self.features().avx512 && lanes == Lanes::I64x2 => self.zeros_above(of),
             // The zeros below the lowest one are the bits that a word less one has and the word has not.
             Intrinsic::CttzInt if self.features().avx512 => {
                 let ones = self.constant_of(u128::MAX);
                 let below = self.binary(Intrinsic::AddInt, lanes, of, ones)?;
                 let missing = self.opposite(of);
                 let zeros = self.binary(Intrinsic::AndInt, lanes, below, missing)?;
-                Some(self.counted_bits(zeros))
+                self.counted_bits(lanes, zeros)
             }
             Intrinsic::SqrtLlvm => Some(self.make(Made::Unary(on_floats(lanes, 0x51), of), false)),
             _ => None,

@@ -413,6 +413,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Isa
             | RuntimeFn::Subtype
             | RuntimeFn::Egal
+            | RuntimeFn::ObjectId
             | RuntimeFn::Apply
             | RuntimeFn::ApplyLatest
             | RuntimeFn::ApplyBuiltin

@@ -62,6 +62,7 @@ mod c_struct;
 mod call;
 mod dynamic;
 mod element;
+mod ends;
 mod entry_reads;
 mod error;
 mod handler;

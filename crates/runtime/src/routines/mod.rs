@@ -289,6 +289,7 @@ named! {
         brolga_isa,
         brolga_subtype,
         brolga_egal,
+        brolga_object_id,
         brolga_print_any,
     }
     plain {

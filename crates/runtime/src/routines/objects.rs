@@ -11,6 +11,7 @@
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object has the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
 //! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; null equals only null |
+//! | `brolga_object_id(thread, object)` | no | its hash (`objectid`) |
 //! | `brolga_print_any(thread, object)` | no | writes to the output as Julia's `print` does |
 //! | `brolga_get_field(thread, object, field)` | yes | `getfield` by a name or number; null when an exception is pending |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
@@ -50,6 +51,7 @@ use super::heap::with_heap;
 use crate::objects::call::{Ops, call_code};
 use crate::objects::deferred::DeferredEntry;
 use crate::objects::entry::CodeEntry;
+use crate::objects::identity::object_id;
 use crate::objects::methods::MethodEntry;
 use crate::objects::place::copy;
 use crate::objects::quick_builtins::{Quick, element_of, field_of, quick_builtin};
@@ -457,6 +459,16 @@ pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: *mut u8, b: *mut u8) -
         (a, b) => a == b,
     };
     same.into()
+}
+
+pub(crate) extern "C" fn brolga_object_id(thread: &Thread, of: NonNull<u8>) -> u64 {
+    let of = object(of);
+    // The hash of a symbol does not depend on the heap.
+    let is_moving = match of.desc().kind() {
+        ObjectKind::Symbol => false,
+        _ => thread.runtime().is_some_and(|runtime| runtime.heap().abi().moving),
+    };
+    object_id(of, is_moving)
 }
 
 pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {
