@@ -24,7 +24,13 @@ use brolga_ir::{LowType, Op, RuntimeFn, Type, Value};
 
 impl Lowering<'_> {
     /// Appends `count` elements to a vector of elements of type `elem`, or removes as many.
-    pub(super) fn change_end(&mut self, entry: RuntimeFn, array: Value, elem: Type, count: Value) -> Step<()> {
+    pub(super) fn change_end(
+        &mut self,
+        entry: RuntimeFn,
+        array: Value,
+        elem: Type,
+        count: Value,
+    ) -> Step<()> {
         let shape = self.shape(elem)?;
         let in_place = match entry {
             RuntimeFn::ArrayGrowEnd => shape.stride > 0,
@@ -105,7 +111,11 @@ impl Lowering<'_> {
 }
 
 /// The operands of a call that changes an end: the vector, the type of its elements and the number of elements.
-pub(super) fn end_operands(lowering: &Lowering<'_>, vector: &Val, count: &Val) -> Option<(Value, Type, Value)> {
+pub(super) fn end_operands(
+    lowering: &Lowering<'_>,
+    vector: &Val,
+    count: &Val,
+) -> Option<(Value, Type, Value)> {
     match (lowering.types.array_parts(vector.ty), &vector.leaves[..], &count.leaves[..]) {
         (Some((elem, 1)), &[array], &[count]) => Some((array, elem, count)),
         _ => None,

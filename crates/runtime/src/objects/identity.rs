@@ -15,6 +15,7 @@ use brolga_ir::types::Type;
 
 use crate::heap::{Object, ObjectKind, Root};
 use crate::pending::ExceptionKind;
+use crate::records::SymbolRef;
 
 use super::call::{Done, Ops};
 use super::place::{At, Held, Row, clear};
@@ -262,7 +263,7 @@ impl<'a, 'f, 'h> Ops<'a, 'f, 'h> {
 /// `objectid`, in a moving heap or another. Not a safepoint.
 pub(crate) fn object_id(object: Object, is_moving: bool) -> u64 {
     match object.desc().kind() {
-        ObjectKind::Symbol => return hashing::symbol_id(object.string().unwrap_or_default()),
+        ObjectKind::Symbol => return SymbolRef::of(object).map_or(0, SymbolRef::id),
         ObjectKind::String => return hashing::string_id(object.string().unwrap_or_default()),
         _ => {}
     }

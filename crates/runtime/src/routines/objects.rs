@@ -54,7 +54,7 @@ use crate::objects::entry::CodeEntry;
 use crate::objects::identity::object_id;
 use crate::objects::methods::MethodEntry;
 use crate::objects::place::copy;
-use crate::objects::quick_builtins::{Quick, element_of, field_of, quick_builtin};
+use crate::objects::quick_builtins::{Quick, element_of, field_of, is_bool, position, quick_builtin};
 use crate::objects::relations::{as_type, egal};
 use crate::objects::show::print_object;
 use crate::objects::throw::Raised;
@@ -209,6 +209,18 @@ fn push_elements(
     Some(Ok(()))
 }
 
+/// The result of `getfield` of a tuple, if the element is inline in it and immutable.
+fn boxed_element(thread: &Thread, args: *const Object, count: i64) -> Option<*mut u8> {
+    let (callee, of, field) = match *objects(args, count) {
+        [callee, of, field] => (callee, of, field),
+        [callee, of, field, flag] if is_bool(flag) => (callee, of, field),
+        _ => return None,
+    };
+    let is_read = callee.desc().builtin() == Some(Builtin::Getfield) && of.desc().field_table().is_tuple();
+    let index = is_read.then(|| position(field)).flatten()?;
+    boxed_part(thread, args, count, (1, index))
+}
+
 /// An immutable value that is inline in a tuple as an object: field `index` of operand `n`. `None`: it is not one.
 fn boxed_part(
     thread: &Thread,
@@ -283,10 +295,11 @@ fn first_call<'d>(thread: &Thread, deferred: &'d DeferredEntry) -> Result<&'d Co
 
 pub(crate) extern "C" fn brolga_apply_builtin(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     let all = objects(args, count);
-    match quick_builtin(all) {
-        Some(quick) => boxed(thread, quick),
-        None => with_args(thread, all, |ops, all| ops.apply_builtin(all)),
+    if let Some(quick) = quick_builtin(all) {
+        return boxed(thread, quick);
     }
+    let element = boxed_element(thread, args, count);
+    element.unwrap_or_else(|| with_args(thread, all, |ops, all| ops.apply_builtin(all)))
 }
 
 pub(crate) extern "C" fn brolga_apply_iterate(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
@@ -463,12 +476,10 @@ pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: *mut u8, b: *mut u8) -
 
 pub(crate) extern "C" fn brolga_object_id(thread: &Thread, of: NonNull<u8>) -> u64 {
     let of = object(of);
-    // The hash of a symbol does not depend on the heap.
-    let is_moving = match of.desc().kind() {
-        ObjectKind::Symbol => false,
-        _ => thread.runtime().is_some_and(|runtime| runtime.heap().abi().moving),
-    };
-    object_id(of, is_moving)
+    match SymbolRef::of(of) {
+        Some(symbol) => symbol.id(),
+        None => object_id(of, thread.runtime().is_some_and(|runtime| runtime.heap().abi().moving)),
+    }
 }
 
 pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {
