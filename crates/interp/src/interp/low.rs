@@ -399,6 +399,8 @@ impl<'m> Interp<'m> {
             | RuntimeFn::ArrayDelBeg
             | RuntimeFn::BoxInt
             | RuntimeFn::GetField
+            | RuntimeFn::TupleLength
+            | RuntimeFn::TupleElement
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException
             | RuntimeFn::Refuel

@@ -14,6 +14,8 @@
 //! | `brolga_object_id(thread, object)` | no | its hash (`objectid`) |
 //! | `brolga_print_any(thread, object)` | no | writes to the output as Julia's `print` does |
 //! | `brolga_get_field(thread, object, field)` | yes | `getfield` by a name or number; null when an exception is pending |
+//! | `brolga_tuple_length(thread, tuple)` | no | the number of its elements |
+//! | `brolga_tuple_element(thread, tuple, number)` | yes | the element; null when an exception is pending |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
 //! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
 //! | `brolga_apply_builtin(thread, args, n)` | yes | calls the builtin whose function is the first object |
@@ -26,7 +28,7 @@
 //! | `brolga_static_parameter(thread, args, n)` | yes | variable number `args[1]` of the `where` type `args[0]`, for the arguments `args[2..]` |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last twelve return null when an exception is pending.
+//! Those that return an object return null when an exception is pending.
 //!
 //! **Contract with compiled code.** As in `heap.rs`. Objects are not null. A routine roots its own arguments
 //! if it needs them across a safepoint.
@@ -148,6 +150,31 @@ pub(crate) extern "C" fn brolga_get_field(thread: &Thread, of: NonNull<u8>, fiel
     in_scope(thread, |scope, runtime| {
         let operands = [of, field].map(|operand| scope.add_root(operand));
         Ops { scope, thread, runtime }.field_builtin(Builtin::Getfield, &operands)
+    })
+}
+
+pub(crate) extern "C" fn brolga_tuple_length(_thread: &Thread, of: NonNull<u8>) -> i64 {
+    object(of).desc().field_table().rows().len() as i64
+}
+
+pub(crate) extern "C" fn brolga_tuple_element(thread: &Thread, of: NonNull<u8>, number: i64) -> *mut u8 {
+    let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+    if let Some(index) = index {
+        if let Some(quick) = element_of(object(of), index) {
+            return boxed(thread, quick);
+        }
+        let made = thread
+            .mutator()
+            .with_words(&[object(of)], |words, count| boxed_part(thread, words, count as i64, (0, index)));
+        if let Some(made) = made {
+            return made;
+        }
+    }
+    // Every error.
+    in_scope(thread, |scope, runtime| {
+        let of = scope.add_root(object(of));
+        let number = scope.box_int(number)?;
+        Ops { scope, thread, runtime }.field_builtin(Builtin::Getfield, &[of, number])
     })
 }
 
