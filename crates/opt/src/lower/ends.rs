@@ -8,8 +8,8 @@
 //!                               otherwise                                                            the run time throws
 //! ```
 //!
-//! Elements that are not in use are zero, so growing writes none and shrinking clears what it removes; that is done here for elements of a word or less that are no
-//! references. Invariant: the first and last cases are what the run time does (`grow_in_place`, `shrink_in_place` and `drop_first_in_place` in
+//! Elements that are not in use are zero, so growing writes none and shrinking clears what it removes; that is done here for elements of a word or less that hold bits
+//! only. Invariant: the first and last cases are what the run time does (`grow_in_place`, `shrink_in_place` and `drop_first_in_place` in
 //! `crates/runtime/src/heap/array.rs`). The element's stride is not zero.
 
 use super::addr::Addr;

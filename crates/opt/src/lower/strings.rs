@@ -50,7 +50,9 @@ impl Lowering<'_> {
                     return Ok(None);
                 };
                 let text = self.value(Op::CallRuntime(RuntimeFn::GcString), &[length], Type::TRACKED);
-                let (to, from) = (self.moved(text, STRING_BYTES), self.array_address(array));
+                let start = self.array_start(array, Type::UINT8)?;
+                // This keeps the bytes while they are copied, even where nothing has the array any more.
+                let (to, from) = (self.moved(text, STRING_BYTES), self.element_addr(&start).base);
                 self.emit(Op::MemCopy, &[to, from, length], &[]);
                 if !self.is_last_look() {
                     // The array is empty afterwards.
@@ -82,7 +84,7 @@ impl Lowering<'_> {
         }
         let length = self.val(length)?;
         let &[length] = &length.leaves[..] else { return Ok(None) };
-        // No string has so many bytes. Without the string, which has no use, the exception has to be the same: there is no memory.
+        // No string is longer than `most`. Without the string, which has no use, the exception has to be the same: there is no memory.
         let (zero, most) = (self.word(0), self.word(i64::MAX));
         let too_long = self.binary(Intrinsic::SltInt, length, zero, LowType::I8);
         Ok(Some(self.value(Op::Builtin(Builtin::Ifelse), &[too_long, most, length], Type::I64)))
@@ -106,7 +108,7 @@ impl Lowering<'_> {
         is_fresh && returns && !self.handed_on().contains(vector)
     }
 
-    /// The values that some statement may hand to other code or give another name; elements of vectors are read and written without.
+    /// The values that some statement may hand to other code or rename; elements of vectors are read and written without.
     fn handed_on(&mut self) -> &EntitySet<Value> {
         let src = self.src;
         if self.handed_on.is_none() {

@@ -72,7 +72,7 @@ fn elements(func: &Func, types: &Types, inst: Inst) -> Option<Vec<(Value, usize,
     (found.len() <= MAX_ELEMENTS).then_some(found)
 }
 
-/// Gives each member of a container that is a union of tuples a call of its own. `false` without fuel.
+/// Makes a call for each member of a container that is a union of tuples. `false` without fuel.
 fn split_unions(func: &mut Func, cx: &mut PassCx<'_>) -> bool {
     let mut results = Replacements::default();
     let mut ends: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
