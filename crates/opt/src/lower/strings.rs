@@ -3,10 +3,10 @@
 //! ```text
 //! jl_string_to_array(s)          n = length(s); m = gc_memory(Memory{UInt8}, n); memcopy(m.data, s + 8, n); Vector over m
 //! jl_array_to_string(a)          n = length(a); s = gc_string(n); memcopy(s + 8, a.data, n); array_del_end(a, n)
-//! ```
 //!
-//! jl_string_to_array(jl_alloc_string(n))                    m = gc_memory(Memory{UInt8}, n): both are zero, and nothing else has the string
-//! jl_array_to_string(a), and then nothing reads a           without array_del_end
+//! s of jl_alloc_string(n), used once     no copy: both are zero
+//! a that nothing sees afterwards         no array_del_end
+//! ```
 //!
 //! Julia makes every string from parts by these calls: digits are written into a vector, which becomes a string. A call by name takes boxes and looks the
 //! name up, which costs more than the copy.
