@@ -23,12 +23,13 @@ use std::time::{Duration, Instant};
 use brolga::{Engine, Evaluator, OptLevel, Options, Program, Unit, Verdict};
 
 /// The sources, without `.jl`, and what the programs of each are.
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 6] = [
     ("kernels", "kernels"),
     ("sixth", "loops over arrays, ranges and dictionaries"),
     ("seventh", "loops in lanes, text of numbers"),
     ("eighth", "ordinary code of many kinds"),
     ("ninth", "more of it, measured last"),
+    ("tenth", "six programs like the slowest of these, measured untuned"),
 ];
 
 /// Programs without a source.

@@ -55,7 +55,8 @@ pub(crate) fn has_fma(arch: Arch, features: &[String]) -> bool {
     arch == Arch::Aarch64 || features.iter().any(|feature| feature == "has_fma")
 }
 
-/// The features of loops in 512 bits. Processors with `avx512bitalg` do not slow down for them.
+/// The features of loops in 512 bits. Processors with `avx512bitalg` do not slow down for them, and all of them have `avx512bw`, `avx512cd` and `avx512vpopcntdq`, which
+/// Cranelift has no names for.
 const DOUBLE: [&str; 4] = ["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512bitalg"];
 
 /// Whether processors with these features count the bits of several words at once.

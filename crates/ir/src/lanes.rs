@@ -111,7 +111,7 @@ impl Lanes {
             AddInt | SubInt | NegInt | NotInt | AndInt | OrInt | XorInt | ShlInt | LshrInt | AshrInt
             | EqInt | NeInt | SltInt | SleInt | UltInt | UleInt => !self.is_float(),
             MulInt => !self.is_float() && self != Lanes::I8x16,
-            CtpopInt | CttzInt => self == Lanes::I64x2,
+            CtpopInt | CttzInt | CtlzInt => self == Lanes::I64x2,
             NegFloat | AddFloat | SubFloat | MulFloat | DivFloat | MinFloat | MaxFloat | MuladdFloat
             | FmaFloat | AbsFloat | SqrtLlvm | EqFloat | NeFloat | LtFloat | LeFloat => self.is_float(),
             _ => self.made_by(op) != self,
@@ -139,6 +139,11 @@ impl Lanes {
     pub fn compares(op: Intrinsic) -> bool {
         use crate::intrinsic::Shape;
         matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare)
+    }
+
+    /// Whether an operation counts bits of its operand. Few processors have that in lanes.
+    pub fn counts_bits(op: Intrinsic) -> bool {
+        matches!(op, Intrinsic::CtpopInt | Intrinsic::CttzInt | Intrinsic::CtlzInt)
     }
 
     /// Whether the second operand is a single count for all lanes.
@@ -258,11 +263,12 @@ mod tests {
 
     #[test]
     fn operations_that_throw_or_skip_a_width_have_no_lanes() {
-        for op in [Intrinsic::SdivInt, Intrinsic::Uitofp, Intrinsic::CheckedSaddInt, Intrinsic::CtpopInt] {
+        for op in [Intrinsic::SdivInt, Intrinsic::Uitofp, Intrinsic::CheckedSaddInt, Intrinsic::CtlzInt] {
             assert_eq!(Lanes::I32x4.eval(op, &[1, 1]), None, "{op}");
         }
         assert_eq!(Lanes::I64x2.eval(Intrinsic::CtpopInt, &[7 << 62]), Some(1 << 64 | 2));
         assert_eq!(Lanes::I64x2.eval(Intrinsic::CttzInt, &[8]), Some(64 << 64 | 3));
+        assert_eq!(Lanes::I64x2.eval(Intrinsic::CtlzInt, &[8 << 64 | 1]), Some(60 << 64 | 63));
         assert_eq!(Lanes::I64x2.eval(Intrinsic::ZextInt, &[1]), None);
         assert_eq!(Lanes::F64x2.eval(Intrinsic::AddInt, &[1, 1]), None);
         assert_eq!(Lanes::F64x2.eval(Intrinsic::AddFloat, &[1]), None);

@@ -145,6 +145,10 @@ runtime_fns! {
     CarriedException "brolga_carried_exception" () -> TRACKED Allocates;
     /// `getfield` of an object of any type by a field's name or number.
     GetField "brolga_get_field" (TRACKED, TRACKED) -> TRACKED Reads;
+    /// The number of elements of a tuple.
+    TupleLength "brolga_tuple_length" (TRACKED) -> I64 Asks;
+    /// The element of a tuple with a number, from 1.
+    TupleElement "brolga_tuple_element" (TRACKED, I64) -> TRACKED Reads;
     /// Called when the thread's fuel counter is below zero: refills it and returns `nothing`, or null if the
     /// call has no fuel left, which ends it.
     Refuel "brolga_refuel" () -> TRACKED Refills;
@@ -179,6 +183,8 @@ runtime_fns! {
     Subtype "brolga_subtype" (TRACKED, TRACKED) -> I32 Asks;
     /// Whether two objects are indistinguishable (`===`): 1 or 0. Null equals only null.
     Egal "brolga_egal" (TRACKED, TRACKED) -> I32 Asks;
+    /// The hash of an object (`objectid`).
+    ObjectId "brolga_object_id" (TRACKED) -> I64 Asks;
     /// Calls the first object with the others.
     Apply "brolga_apply" (PTR, I64) -> TRACKED Args;
     /// Calls the first object with the others, in the newest world.

@@ -1,6 +1,7 @@
 //! Permanent records: the run-time form of symbols, modules and string constants.
 //!
 //! ```text
+//!                -16 the hash of a symbol (`objectid`), which a table of symbols asks for at each look-up; 0 for the others
 //!                -8  tag: the type and the permanent bit
 //!   address ──►  +0  length in bytes
 //!                +8  the bytes, then a NUL that the length does not count
@@ -24,14 +25,15 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brolga_ir::hashing;
 use brolga_ir::meter::{Charge, Meter};
 
-use crate::heap::{Object, ObjectKind, TAG_PERMANENT};
+use crate::heap::{Object, ObjectKind, TAG_BYTES, TAG_PERMANENT};
 
 /// Bytes before the content.
 const HEADER: usize = 8;
-/// Bytes before the record's address.
-const TAG: usize = 8;
+/// Bytes before the record's address: the hash and the tag.
+const BEFORE: usize = 16;
 
 /// The address of a record, as passed by compiled code to a routine.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +74,17 @@ impl SymbolRef {
         unsafe { Object::from_pointer(self.0.0) }
     }
 
+    /// The record of an object, if it is a symbol.
+    pub(crate) fn of(object: Object) -> Option<SymbolRef> {
+        matches!(object.desc().kind(), ObjectKind::Symbol).then(|| SymbolRef(Record(object.pointer())))
+    }
+
+    /// `objectid` of the symbol.
+    pub(crate) fn id(self) -> u64 {
+        // SAFETY: `Owned::new` wrote it before the record (R1), and it is never written again.
+        unsafe { self.0.0.sub(BEFORE).cast::<u64>().read() }
+    }
+
     pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(self.0.bytes()).into_owned()
     }
@@ -109,20 +122,21 @@ unsafe impl Send for Owned {}
 
 impl Owned {
     fn layout(length: usize) -> Option<Layout> {
-        Layout::from_size_align(length.checked_add(TAG + HEADER + 1)?, HEADER).ok()
+        Layout::from_size_align(length.checked_add(BEFORE + HEADER + 1)?, HEADER).ok()
     }
 
     /// `None` if the content is longer than any possible allocation.
-    fn new(tag: u64, content: &[u8]) -> Option<Owned> {
+    fn new(tag: u64, hash: u64, content: &[u8]) -> Option<Owned> {
         let layout = Owned::layout(content.len())?;
         // SAFETY: the layout is not empty: it has the header and the NUL.
         let block = unsafe { alloc(layout) };
         let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
-        // SAFETY: the block is new, aligned for the words, and has room for tag, header, content and NUL by `layout`. This
+        // SAFETY: the block is new, aligned for the words, and has room for hash, tag, header, content and NUL by `layout`. This
         // establishes R1.
         unsafe {
-            block.cast::<u64>().write(tag);
-            let record = block.add(TAG);
+            block.cast::<u64>().write(hash);
+            block.add(BEFORE - TAG_BYTES).cast::<u64>().write(tag);
+            let record = block.add(BEFORE);
             record.cast::<u64>().write(content.len() as u64);
             record.add(HEADER).copy_from_nonoverlapping(NonNull::from(content).cast(), content.len());
             record.add(HEADER + content.len()).write(0);
@@ -134,8 +148,8 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if let Some(layout) = Owned::layout(self.0.bytes().len()) {
-            // SAFETY: `new` allocated the block, which starts with the tag, with this same layout; nothing else frees it.
-            unsafe { dealloc(self.0.0.sub(TAG).as_ptr(), layout) }
+            // SAFETY: `new` allocated the block, which starts with the hash, with this same layout; nothing else frees it.
+            unsafe { dealloc(self.0.0.sub(BEFORE).as_ptr(), layout) }
         }
     }
 }
@@ -183,11 +197,11 @@ impl Records {
     }
 
     pub(crate) fn symbol(&self, name: &str) -> SymbolRef {
-        SymbolRef(self.intern(name.as_bytes()))
+        SymbolRef(self.intern(name.as_bytes(), hashing::symbol_id))
     }
 
     pub(crate) fn string(&self, content: &[u8]) -> StringRef {
-        StringRef(self.intern(content))
+        StringRef(self.intern(content, |_| 0))
     }
 
     /// The symbol with this name, if there is one.
@@ -203,14 +217,15 @@ impl Records {
         found.map(|owned| owned.0.bytes().to_vec())
     }
 
-    fn intern(&self, content: &[u8]) -> Record {
+    fn intern(&self, content: &[u8], hash: fn(&[u8]) -> u64) -> Record {
         // A panic under this lock cannot leave the set half changed.
         let mut set = self.by_content.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = set.get(content) {
             return known.0;
         }
-        // `content` exists in memory, so a record that is nine bytes longer has a valid layout.
-        let owned = Owned::new(self.tag, content).unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>()));
+        // `content` exists in memory, so a record that is some bytes longer has a valid layout.
+        let owned = Owned::new(self.tag, hash(content), content);
+        let owned = owned.unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>()));
         let record = owned.0;
         set.insert(owned);
         self.charge.grow(RECORD + content.len());
@@ -230,6 +245,7 @@ mod tests {
             records.symbol(&format!("s{i}"));
         }
         assert_eq!(records.symbol("alpha").address(), a);
+        assert_eq!(records.symbol("alpha").id(), hashing::symbol_id(b"alpha"));
         assert_ne!(records.symbol("beta").address(), a);
         assert_eq!(records.content(a).as_deref(), Some(&b"alpha"[..]));
         assert_eq!(records.content(a + 1), None);

@@ -15,6 +15,7 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::{Done, TranslateError, Translation, abi_of};
+use crate::wide::neighbour_of_power;
 
 /// How many blocks above a division are searched for the branch that guards it. `lower` puts it at most two above.
 const GUARD_DISTANCE: usize = 4;
@@ -55,16 +56,16 @@ impl Translation<'_> {
         self.define(inst, &[value])
     }
 
-    /// A product with 3, 5 or 9 as `x + (x << k)`: one addition with a shifted operand, where a product takes three cycles.
+    /// A product with a neighbour of a power of two as a shift and a sum or difference, where a product takes three cycles.
     fn shifted_sum(&mut self, inst: Inst, x: Value) -> Option<Value> {
         let factor = self.func.args(inst).get(1).and_then(|&v| self.func.as_bits(v))?;
         let ty = self.b.func.dfg.value_type(x);
-        let shift = [(3, 1), (5, 2), (9, 3)].into_iter().find(|&(known, _)| known == factor)?.1;
         if ty != types::I32 && ty != types::I64 {
             return None;
         }
-        let shifted = self.b.ins().ishl_imm_u(x, shift);
-        Some(self.b.ins().iadd(x, shifted))
+        let (shift, is_above) = neighbour_of_power(factor)?;
+        let shifted = self.b.ins().ishl_imm_u(x, i64::from(shift));
+        Some(if is_above { self.b.ins().iadd(x, shifted) } else { self.b.ins().isub(shifted, x) })
     }
 
     fn int_binary(&mut self, inst: Inst, op: Intrinsic) -> Done {

@@ -164,9 +164,7 @@ impl Translation<'_> {
         }
         let made = match args {
             [Some(x), None, None] if lanes.made_by(op) != lanes => self.lane_convert(op, lanes, x),
-            [Some(x), None, None] if matches!(op, Intrinsic::CtpopInt | Intrinsic::CttzInt) => {
-                Some(self.counted_bits(op, x))
-            }
+            [Some(x), None, None] if Lanes::counts_bits(op) => Some(self.counted_bits(op, lanes, x)),
             [Some(x), None, None] => self.lane_unary(op, x),
             [Some(x), Some(y), None] => self.lane_binary(op, x, y),
             [Some(x), Some(y), Some(z)] if op == Intrinsic::MuladdFloat => {
@@ -182,17 +180,22 @@ impl Translation<'_> {
         }
     }
 
-    /// Counts of bits of two words, one by one: Cranelift has no operation on lanes. Loops with them are in wider registers (`wide/`).
-    fn counted_bits(&mut self, op: Intrinsic, x: Value) -> Value {
-        let [low, high] = [0, 1].map(|lane| {
-            let word = self.b.ins().extractlane(x, lane);
+    /// Counts of bits of each lane, one by one: Cranelift has no operation on lanes. Loops with them are in wider registers (`wide/`).
+    fn counted_bits(&mut self, op: Intrinsic, lanes: Lanes, x: Value) -> Value {
+        let counted = |this: &mut Self, lane: u32| {
+            let word = this.b.ins().extractlane(x, lane as u8);
             match op {
-                Intrinsic::CtpopInt => self.b.ins().popcnt(word),
-                _ => self.b.ins().ctz(word),
+                Intrinsic::CtpopInt => this.b.ins().popcnt(word),
+                Intrinsic::CtlzInt => this.b.ins().clz(word),
+                _ => this.b.ins().ctz(word),
             }
-        });
-        let low = self.b.ins().scalar_to_vector(types::I64X2, low);
-        self.b.ins().insertlane(low, high, 1)
+        };
+        let first = counted(self, 0);
+        let first = self.b.ins().scalar_to_vector(lane_type(lanes), first);
+        (1..lanes.count()).fold(first, |made, lane| {
+            let word = counted(self, lane);
+            self.b.ins().insertlane(made, word, lane as u8)
+        })
     }
 
     /// A conversion to the next width, of the low half of the lanes or into it.

@@ -146,6 +146,13 @@ impl Search<'_> {
         self.values[of].is_mask
     }
 
+    pub(super) fn constant_parts(&self, of: Wide) -> Option<&Parts<u128>> {
+        match &self.values[of].made {
+            Made::Constant(parts) => Some(parts),
+            _ => None,
+        }
+    }
+
     pub(super) fn make(&mut self, made: Made, is_mask: bool) -> Wide {
         self.values.push(Placed { made, place: self.place, is_mask });
         self.values.len() - 1

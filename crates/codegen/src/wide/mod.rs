@@ -225,3 +225,14 @@ impl WideLoop {
         self.input_at(self.inputs.len()).unsigned_abs()
     }
 }
+
+/// The exponent of the power of two that a number is one above (`true`) or below. Below 8 only those above one count, which one instruction computes.
+pub(crate) fn neighbour_of_power(number: u128) -> Option<(u32, bool)> {
+    let exponent = |power: u128| power.is_power_of_two().then(|| power.trailing_zeros());
+    let fits = |shift: &u32| (1..31).contains(shift);
+    match (number.checked_sub(1).and_then(exponent), exponent(number.checked_add(1)?)) {
+        (Some(below), _) if fits(&below) => Some((below, true)),
+        (_, Some(above)) if fits(&above) && above > 2 => Some((above, false)),
+        _ => None,
+    }
+}

@@ -7,12 +7,14 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::lanes::Lanes;
 
 use super::find::Search;
-use super::{Made, Wide};
+use super::{Made, Wide, neighbour_of_power};
 use crate::single_pass::asm::vex::Vex;
 
 const OF: u8 = 1;
 const OF38: u8 = 2;
 const XOR: Vex = Vex::new(OF, 0xef);
+/// The second operand without the bits of the first.
+const AND_NOT: Vex = Vex::new(OF, 0xdf);
 
 /// One of four numbers, by the width of integers.
 fn by_width(lanes: Lanes, of: [u8; 4]) -> u8 {
@@ -50,6 +52,13 @@ impl Search<'_> {
             AddFloat, AddInt, AndInt, DivFloat, MulFloat, MulInt, OrInt, SubFloat, SubInt, XorInt,
         };
         let op = op.strict();
+        if let (MulInt, Lanes::I64x2, Some((count, is_above))) = (op, lanes, self.power_beside(b)) {
+            let shifted = self.shift(Intrinsic::ShlInt, lanes, a, count.into())?;
+            return match is_above {
+                true => self.binary(AddInt, lanes, a, shifted),
+                false => self.binary(SubInt, lanes, shifted, a),
+            };
+        }
         let vex = match op {
             AddInt => on_ints(lanes, OF, by_width(lanes, [0xfc, 0xfd, 0xfe, 0xd4])),
             SubInt => on_ints(lanes, OF, by_width(lanes, [0xf8, 0xf9, 0xfa, 0xfb])),
@@ -87,6 +96,14 @@ impl Search<'_> {
         let mixed = self.make(Made::Binary(ADD.words(true), None, one, other), false);
         let mixed = self.make(Made::Shift(SHIFT.words(true), 6, mixed, 32), false);
         self.make(Made::Binary(ADD.words(true), None, low, mixed), false)
+    }
+
+    /// The power of two of which all words of a value are neighbours, as `neighbour_of_power` has it.
+    fn power_beside(&self, of: Wide) -> Option<(u32, bool)> {
+        let words = self.constant_parts(of)?;
+        let word = Lanes::I64x2.extract(*words.first()?, 0);
+        let is_same = words.iter().all(|&part| part == Lanes::I64x2.splat(word));
+        neighbour_of_power(word).filter(|_| is_same)
     }
 
     fn compare_floats(&mut self, op: Intrinsic, lanes: Lanes, a: Wide, b: Wide) -> Option<Wide> {
@@ -168,11 +185,9 @@ impl Search<'_> {
         self.make(Made::Unary(Vex::new(OF, 0xe6).prefix(2).words(true).evex(), of), false)
     }
 
-    /// The number of ones in each word: the sum over its bytes.
-    fn counted_bits(&mut self, of: Wide) -> Wide {
-        let zero = self.constant_of(0);
-        let bytes = self.make(Made::Unary(Vex::new(OF38, 0x54).evex(), of), false);
-        self.make(Made::Binary(Vex::new(OF, 0xf6), None, bytes, zero), false)
+    /// A count of bits of each word.
+    fn counted(&mut self, opcode: u8, of: Wide) -> Wide {
+        self.make(Made::Unary(Vex::new(OF38, opcode).words(true).evex(), of), false)
     }
 
     /// An operation of one operand.
@@ -188,14 +203,14 @@ impl Search<'_> {
                 let rest = self.constant_of(!signs(lanes.as_int()));
                 self.binary(Intrinsic::AndInt, lanes.as_int(), of, rest)
             }
-            Intrinsic::CtpopInt if self.features().avx512 => Some(self.counted_bits(of)),
+            Intrinsic::CtpopInt if self.features().avx512 => Some(self.counted(0x55, of)),
+            Intrinsic::CtlzInt if self.features().avx512 => Some(self.counted(0x44, of)),
             // The zeros below the lowest one are the bits that a word less one has and the word has not.
             Intrinsic::CttzInt if self.features().avx512 => {
                 let ones = self.constant_of(u128::MAX);
                 let below = self.binary(Intrinsic::AddInt, lanes, of, ones)?;
-                let missing = self.opposite(of);
-                let zeros = self.binary(Intrinsic::AndInt, lanes, below, missing)?;
-                Some(self.counted_bits(zeros))
+                let zeros = self.make(Made::Binary(AND_NOT, None, of, below), false);
+                Some(self.counted(0x55, zeros))
             }
             Intrinsic::SqrtLlvm => Some(self.make(Made::Unary(on_floats(lanes, 0x51), of), false)),
             _ => None,

@@ -399,6 +399,8 @@ impl<'m> Interp<'m> {
             | RuntimeFn::ArrayDelBeg
             | RuntimeFn::BoxInt
             | RuntimeFn::GetField
+            | RuntimeFn::TupleLength
+            | RuntimeFn::TupleElement
             | RuntimeFn::WeakRef
             | RuntimeFn::CarriedException
             | RuntimeFn::Refuel
@@ -413,6 +415,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Isa
             | RuntimeFn::Subtype
             | RuntimeFn::Egal
+            | RuntimeFn::ObjectId
             | RuntimeFn::Apply
             | RuntimeFn::ApplyLatest
             | RuntimeFn::ApplyBuiltin

@@ -91,6 +91,9 @@ fn effects_of_op(func: &Func, types: &Types, inst: Inst) -> Effects {
             }
             // Except for the identity test, operands must not be null, so these must not move above a null
             // test.
+            RuntimeKind::Asks if f == RuntimeFn::ObjectId => {
+                PURE.reading(Regions::POINTABLE | Regions::HEADERS).unchecked(true)
+            }
             RuntimeKind::Asks => {
                 PURE.reading(Regions::FIELDS | Regions::ELEMENTS).unchecked(f != RuntimeFn::Egal)
             }

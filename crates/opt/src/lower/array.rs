@@ -49,17 +49,17 @@ pub(super) const LENGTH: u32 = 0;
 /// The offset of the address of a `Memory`'s elements.
 const MEMORY_DATA: u32 = MEMORY_ELEMENTS as u32;
 /// The offset of the address of an `Array`'s first element.
-const ARRAY_DATA: u32 = 0;
+pub(super) const ARRAY_DATA: u32 = 0;
 /// The offset of the `Memory` of an `Array`.
 const ARRAY_MEMORY: u32 = 8;
 /// The offset of the dimensions of an `Array`.
-const ARRAY_DIMS: u32 = 16;
+pub(super) const ARRAY_DIMS: u32 = 16;
 
 const TRACKED: LowType = LowType::Ptr(PtrClass::Tracked);
 const RAW: LowType = LowType::Ptr(PtrClass::Raw);
 
 impl Lowering<'_> {
-    fn shape(&mut self, ty: Type) -> Step<Shape> {
+    pub(super) fn shape(&mut self, ty: Type) -> Step<Shape> {
         let repr = self.types.field_repr(ty);
         let (stride, align) = match repr {
             FieldRepr::Pointer => (8, 8),
@@ -86,7 +86,7 @@ impl Lowering<'_> {
     }
 
     /// The length of a `Memory` whose elements are `stride` bytes apart.
-    fn memory_length(&mut self, memory: Value, stride: u32) -> Value {
+    pub(super) fn memory_length(&mut self, memory: Value, stride: u32) -> Value {
         let region = if stride == 0 { Region::Immutable } else { Region::Length };
         let addr = Addr::inside(memory, 8, region);
         self.load_low(addr, LENGTH, LowType::I64)
@@ -174,7 +174,7 @@ impl Lowering<'_> {
     }
 
     /// The element `count` elements after this one.
-    fn moved_element(&mut self, element: &Element, count: Value) -> Element {
+    pub(super) fn moved_element(&mut self, element: &Element, count: Value) -> Element {
         let stride = element.shape.stride;
         let data = if stride == 0 {
             let bits = self.bitcast(element.data, LowType::I64);
@@ -200,7 +200,7 @@ impl Lowering<'_> {
         self.binary(Intrinsic::SubInt, index, one, LowType::I64)
     }
 
-    fn element_addr(&mut self, element: &Element) -> Addr {
+    pub(super) fn element_addr(&mut self, element: &Element) -> Addr {
         let base = self.value(Op::GcLoaded, &[element.memory, element.data], Type::LOADED);
         Addr::inside(base, element.shape.align, Region::Element)
     }
@@ -450,7 +450,7 @@ impl Lowering<'_> {
     }
 
     /// The first element of an array.
-    fn array_start(&mut self, array: Value, elem: Type) -> Step<Element> {
+    pub(super) fn array_start(&mut self, array: Value, elem: Type) -> Step<Element> {
         let shape = self.shape(elem)?;
         let data = self.header(array, ARRAY_DATA, RAW);
         let memory = self.header(array, ARRAY_MEMORY, TRACKED);

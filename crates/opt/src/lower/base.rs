@@ -205,17 +205,26 @@ impl Lowering<'_> {
 
     /// Whether the only use of a value is that it is thrown.
     pub(super) fn is_thrown_once(&mut self, value: Value) -> bool {
+        self.weight_of_uses(value) == 1
+    }
+
+    /// Whether a value that is not thrown has one use.
+    pub(super) fn is_used_once(&mut self, value: Value) -> bool {
+        self.weight_of_uses(value) == 2
+    }
+
+    /// One for each `throw` of a value, and two for every other use.
+    pub(super) fn weight_of_uses(&mut self, value: Value) -> u32 {
         let src = self.src;
         let uses = self.uses.get_or_insert_with(|| {
             let mut uses = SecondaryMap::<Value, u32>::new();
             for inst in src.blocks().flat_map(|b| src.block_insts(b)) {
-                // Two for every use other than `throw`.
                 let weight = if src.op(inst) == Op::Builtin(Builtin::Throw) { 1 } else { 2 };
                 src.args(inst).iter().for_each(|&v| uses[v] = uses[v].saturating_add(weight));
             }
             uses
         });
-        uses[value] == 1
+        uses[value]
     }
 
     /// `throw(x)`.

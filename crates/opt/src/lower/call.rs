@@ -11,6 +11,7 @@
 
 use super::base::BaseCall;
 use super::c_struct::{Back, Registers};
+use super::ends::end_operands;
 use super::error::Refusal;
 use super::value::{Leaves, Val};
 use super::{Beside, Lowering, Reported, Step};
@@ -432,16 +433,19 @@ impl Lowering<'_> {
             ("jl_array_grow_end" | "jl_array_del_end" | "jl_array_del_beg", [vector, count])
                 if result == Type::NOTHING && self.is_word(count) =>
             {
-                let (Some((_, 1)), &[array]) = (self.types.array_parts(vector.ty), &vector.leaves[..]) else {
-                    return Ok(None);
-                };
+                let Some((array, elem, count)) = end_operands(self, vector, count) else { return Ok(None) };
                 let entry = match name {
                     "jl_array_grow_end" => RuntimeFn::ArrayGrowEnd,
                     "jl_array_del_end" => RuntimeFn::ArrayDelEnd,
                     _ => RuntimeFn::ArrayDelBeg,
                 };
-                self.value(Op::CallRuntime(entry), &[array, count.leaves[0]], Type::TRACKED);
+                self.change_end(entry, array, elem, count)?;
                 Some(Val::ghost(Type::NOTHING))
+            }
+            ("jl_object_id", [value]) if result == Type::UINT64 => {
+                let object = self.object(value)?;
+                let id = self.value(Op::CallRuntime(RuntimeFn::ObjectId), &[object], Type::I64);
+                Some(Val::scalar(result, id))
             }
             // A hint, which is ignored here.
             ("jl_array_sizehint", [vector, _])

@@ -26,7 +26,9 @@ use brolga_ir::func::{Place, Signature};
 use brolga_ir::function_name::BOXED_ENTRY;
 use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::Region;
-use brolga_ir::{Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, Value};
+use brolga_ir::{
+    Const, Func, FuncId, Level, LowType, Module, Op, Param, PtrClass, RuntimeFn, Type, TypeKind, Value,
+};
 
 /// The boxed entry of a high function of a module, which may be declared only: its form for callers without its signature.
 pub fn boxed_entry(module: &Module, id: FuncId) -> Result<Func, LowerErrors> {
@@ -138,6 +140,9 @@ impl Lowering<'_> {
             return Err(self.report(Refusal::Refused { why }));
         }
         let operands = self.operands_from(0)?;
+        if let Some(read) = self.open_tuple(op, &operands) {
+            return self.define(read);
+        }
         if let (Builtin::Getfield, [of, field]) = (op, &operands[..]) {
             let (of, field) = (self.object(of)?, self.object(field)?);
             let result = self.value(Op::CallRuntime(RuntimeFn::GetField), &[of, field], Type::TRACKED);
@@ -148,6 +153,30 @@ impl Lowering<'_> {
         all.extend(operands);
         let result = self.call_args(RuntimeFn::ApplyBuiltin, &all)?;
         self.define(result)
+    }
+
+    /// What a method over any number of arguments reads of their tuple, whose type is known at run time only: the length, or an element. No operand needs a box.
+    fn open_tuple(&mut self, op: Builtin, operands: &[Val]) -> Option<Val> {
+        let (of, rest) = operands.split_first()?;
+        let TypeKind::Tuple { vararg: Some(_), .. } = self.types.kind(of.ty) else { return None };
+        let (&[tuple], true) = (&of.leaves[..], self.out.ty(*of.leaves.first()?) == Type::TRACKED) else {
+            return None;
+        };
+        match (op, rest) {
+            (Builtin::Nfields, []) => {
+                let length = self.value(Op::CallRuntime(RuntimeFn::TupleLength), &[tuple], Type::I64);
+                Some(Val::scalar(Type::INT64, length))
+            }
+            // Bounds are checked whatever the flag says.
+            (Builtin::Getfield, [index] | [index, Val { ty: Type::BOOL, .. }]) if index.ty == Type::INT64 => {
+                let &[index] = &index.leaves[..] else { return None };
+                let read = Op::CallRuntime(RuntimeFn::TupleElement);
+                let element = self.value(read, &[tuple, index], Type::TRACKED);
+                self.calls = true;
+                Some(Val::scalar(Type::ANY, element))
+            }
+            _ => None,
+        }
     }
 
     /// The builtins that call a function.

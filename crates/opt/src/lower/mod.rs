@@ -62,6 +62,7 @@ mod c_struct;
 mod call;
 mod dynamic;
 mod element;
+mod ends;
 mod entry_reads;
 mod error;
 mod handler;
@@ -96,8 +97,8 @@ use brolga_ir::signature::func_symbol;
 use brolga_ir::types::Layout;
 use brolga_ir::{Arch, Block, Context, Func, FuncId, Inst, Level, Module, Name, Op, Type, Types, Value};
 use call::Target;
-use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use handler::CatchSlots;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -294,6 +295,8 @@ struct Lowering<'a> {
     unboxed: FxHashMap<Value, (Value, Val)>,
     /// The number of uses of each high value; see `is_thrown_once`.
     uses: Option<SecondaryMap<Value, u32>>,
+    /// The source's values that leave the function or get another name, once they were asked for.
+    handed_on: Option<EntitySet<Value>>,
     /// The slots of each φᶜ, and the φᶜ that name each ϒ.
     catches: FxHashMap<Inst, Rc<CatchSlots>>,
     upsilons: FxHashMap<Inst, Vec<Inst>>,
@@ -335,6 +338,7 @@ impl<'a> Lowering<'a> {
             defined: FxHashMap::default(),
             unboxed: FxHashMap::default(),
             uses: None,
+            handed_on: None,
             catches: FxHashMap::default(),
             upsilons: FxHashMap::default(),
             tests: Tests::none(),

@@ -21,6 +21,8 @@
 //! Operators of Base are tested for the usual numbers as well (`Int64`, `Float64`, `Bool`), if they have methods for these and no hint has a more frequent
 //! type. `lower/mixed.rs` decides the form of the results.
 //!
+//! **Splatting calls** of tuples become calls with their elements first (`union_split/splat.rs`).
+//!
 //! An inlining hint of the call applies to all calls that it becomes.
 //!
 //! **When not.** Two methods that have operands in common, neither being more specific: such a call may be ambiguous. Methods that
@@ -34,6 +36,9 @@
 //! Cost: a walk over all methods for each call (of all functions, if the callee is unknown), and `MAX_SPLITS` bounds the growth. Breaks every fact. Not
 //! done: tests shared by several calls; values known by an earlier test.
 
+mod splat;
+
+use self::splat::splatted;
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -58,10 +63,13 @@ const USUAL: [Type; 3] = [Type::INT64, Type::FLOAT64, Type::BOOL];
 const MAX_SPLITS: usize = 200;
 
 fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
+    if !splatted(func, cx) {
+        return cx.changed();
+    }
     let insts = func.blocks().flat_map(|b| func.block_insts(b));
     let mut calls: Vec<Inst> = insts.filter(|&i| func.op(i) == Op::Call).collect();
     if calls.is_empty() {
-        return Changed::No;
+        return cx.changed();
     }
     calls.reverse();
     let mut results = Replacements::default();

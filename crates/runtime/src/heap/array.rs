@@ -587,7 +587,7 @@ fn plain_elements(vector: Object, count: i64) -> Option<PlainElements> {
 
 /// Clears bytes of a `Memory`.
 fn zero(memory: Object, first: usize, bytes: usize) {
-    let zeros = [0; 256];
+    let zeros: &[u8; 256] = &[0; 256];
     for chunk in (0..bytes).step_by(zeros.len()) {
         memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
     }

@@ -15,6 +15,7 @@ use brolga_ir::types::Type;
 
 use crate::heap::{Object, ObjectKind, Root};
 use crate::pending::ExceptionKind;
+use crate::records::SymbolRef;
 
 use super::call::{Done, Ops};
 use super::place::{At, Held, Row, clear};
@@ -152,61 +153,8 @@ impl<'f, 'h> Ops<'_, 'f, 'h> {
         Ok(found.is_some())
     }
 
-    /// `objectid`. Not a safepoint.
     fn object_id(&self, object: Object) -> u64 {
-        match object.desc().kind() {
-            ObjectKind::Symbol => return hashing::symbol_id(object.string().unwrap_or_default()),
-            ObjectKind::String => return hashing::string_id(object.string().unwrap_or_default()),
-            _ => {}
-        }
-        let mut hash = ObjectHash::default();
-        if let Some(of) = as_type(object) {
-            hash.shape(&format!("Type{{{}}}", of.name()));
-            return hash.value();
-        }
-        if let ObjectKind::Module = object.desc().kind() {
-            hash.shape(&String::from_utf8_lossy(object.string().unwrap_or_default()));
-            return hash.value();
-        }
-        if object.desc().is_mutable() || !matches!(object.desc().kind(), ObjectKind::Struct(_)) {
-            match self.runtime.heap().abi().moving {
-                true => hash.shape(object.desc().name()),
-                false => hash.word(object.address() as u64),
-            }
-            return hash.value();
-        }
-        // An immutable value inside another one is hashed in place.
-        let mut work: Vec<Held<'_>> = At::boxed(object).map(Held::Inline).into_iter().collect();
-        while let Some(part) = work.pop().filter(|_| hash.takes_more()) {
-            match part {
-                Held::Undefined => hash.shape(""),
-                Held::Inline(at) => {
-                    let name = at.cx.types.display(at.ty).to_string();
-                    match at.bits() {
-                        Some(bits) => hash.number(&name, bits),
-                        None => {
-                            hash.shape(&name);
-                            let first = work.len();
-                            work.extend(at.fields().map(|place| place.held()));
-                            work[first..].reverse();
-                        }
-                    }
-                }
-                Held::Object(object) => {
-                    if let Some(of) = as_type(object) {
-                        hash.shape(&format!("Type{{{}}}", of.name()));
-                        continue;
-                    }
-                    let is_value =
-                        matches!(object.desc().kind(), ObjectKind::Struct(_)) && !object.desc().is_mutable();
-                    match At::boxed(object).filter(|_| is_value) {
-                        Some(at) => work.push(Held::Inline(at)),
-                        None => hash.word(self.object_id(object)),
-                    }
-                }
-            }
-        }
-        hash.value()
+        object_id(object, self.runtime.heap().abi().moving)
     }
 
     // ----- tables -----
@@ -310,4 +258,61 @@ impl<'a, 'f, 'h> Ops<'a, 'f, 'h> {
         let memory = self.scope.add_root(row.memory);
         Ok(Table { ops: self, memory, row, key, looks: 0 })
     }
+}
+
+/// `objectid`, in a moving heap or another. Not a safepoint.
+pub(crate) fn object_id(object: Object, is_moving: bool) -> u64 {
+    match object.desc().kind() {
+        ObjectKind::Symbol => return SymbolRef::of(object).map_or(0, SymbolRef::id),
+        ObjectKind::String => return hashing::string_id(object.string().unwrap_or_default()),
+        _ => {}
+    }
+    let mut hash = ObjectHash::default();
+    if let Some(of) = as_type(object) {
+        hash.shape(&format!("Type{{{}}}", of.name()));
+        return hash.value();
+    }
+    if let ObjectKind::Module = object.desc().kind() {
+        hash.shape(&String::from_utf8_lossy(object.string().unwrap_or_default()));
+        return hash.value();
+    }
+    if object.desc().is_mutable() || !matches!(object.desc().kind(), ObjectKind::Struct(_)) {
+        match is_moving {
+            true => hash.shape(object.desc().name()),
+            false => hash.word(object.address() as u64),
+        }
+        return hash.value();
+    }
+    // An immutable value inside another one is hashed in place.
+    let mut work: Vec<Held<'_>> = At::boxed(object).map(Held::Inline).into_iter().collect();
+    while let Some(part) = work.pop().filter(|_| hash.takes_more()) {
+        match part {
+            Held::Undefined => hash.shape(""),
+            Held::Inline(at) => {
+                let name = at.cx.types.display(at.ty).to_string();
+                match at.bits() {
+                    Some(bits) => hash.number(&name, bits),
+                    None => {
+                        hash.shape(&name);
+                        let first = work.len();
+                        work.extend(at.fields().map(|place| place.held()));
+                        work[first..].reverse();
+                    }
+                }
+            }
+            Held::Object(object) => {
+                if let Some(of) = as_type(object) {
+                    hash.shape(&format!("Type{{{}}}", of.name()));
+                    continue;
+                }
+                let is_value =
+                    matches!(object.desc().kind(), ObjectKind::Struct(_)) && !object.desc().is_mutable();
+                match At::boxed(object).filter(|_| is_value) {
+                    Some(at) => work.push(Held::Inline(at)),
+                    None => hash.word(object_id(object, is_moving)),
+                }
+            }
+        }
+    }
+    hash.value()
 }

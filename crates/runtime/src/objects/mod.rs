@@ -33,7 +33,7 @@ mod dispatch;
 pub(crate) mod elements;
 pub(crate) mod entry;
 pub(crate) mod fields;
-mod identity;
+pub(crate) mod identity;
 pub(crate) mod methods;
 mod moves;
 mod names;

@@ -97,13 +97,13 @@ fn value_of(repr: FieldRepr, ty: Type, of: Object, offset: usize) -> Option<Quic
 }
 
 /// The position, from 0, that an `Int64` names.
-fn position(number: Object) -> Option<usize> {
+pub(crate) fn position(number: Object) -> Option<usize> {
     match number.desc().ty()? {
         Type::INT64 => usize::try_from(number.word_at(0).cast_signed().checked_sub(1)?).ok(),
         _ => None,
     }
 }
 
-fn is_bool(object: Object) -> bool {
+pub(crate) fn is_bool(object: Object) -> bool {
     object.desc().ty() == Some(Type::BOOL)
 }

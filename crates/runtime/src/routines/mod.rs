@@ -289,6 +289,9 @@ named! {
         brolga_isa,
         brolga_subtype,
         brolga_egal,
+        brolga_tuple_length,
+        brolga_tuple_element,
+        brolga_object_id,
         brolga_print_any,
     }
     plain {

@@ -11,8 +11,11 @@
 //! | `brolga_isa(thread, object, type)` | no | 1 if the object has the type |
 //! | `brolga_subtype(thread, type, type)` | no | 1 if the first is a subtype of the second |
 //! | `brolga_egal(thread, object, object)` | no | 1 if they are `===`; null equals only null |
+//! | `brolga_object_id(thread, object)` | no | its hash (`objectid`) |
 //! | `brolga_print_any(thread, object)` | no | writes to the output as Julia's `print` does |
 //! | `brolga_get_field(thread, object, field)` | yes | `getfield` by a name or number; null when an exception is pending |
+//! | `brolga_tuple_length(thread, tuple)` | no | the number of its elements |
+//! | `brolga_tuple_element(thread, tuple, number)` | yes | the element; null when an exception is pending |
 //! | `brolga_apply(thread, args, n)` | yes | calls the first object with the others |
 //! | `brolga_apply_latest(thread, args, n)` | yes | the same in the newest world |
 //! | `brolga_apply_builtin(thread, args, n)` | yes | calls the builtin whose function is the first object |
@@ -25,7 +28,7 @@
 //! | `brolga_static_parameter(thread, args, n)` | yes | variable number `args[1]` of the `where` type `args[0]`, for the arguments `args[2..]` |
 //! | `brolga_static_defined(thread, args, n)` | yes | whether it has a value |
 //!
-//! The last twelve return null when an exception is pending.
+//! Those that return an object return null when an exception is pending.
 //!
 //! **Contract with compiled code.** As in `heap.rs`. Objects are not null. A routine roots its own arguments
 //! if it needs them across a safepoint.
@@ -50,9 +53,10 @@ use super::heap::with_heap;
 use crate::objects::call::{Ops, call_code};
 use crate::objects::deferred::DeferredEntry;
 use crate::objects::entry::CodeEntry;
+use crate::objects::identity::object_id;
 use crate::objects::methods::MethodEntry;
 use crate::objects::place::copy;
-use crate::objects::quick_builtins::{Quick, element_of, field_of, quick_builtin};
+use crate::objects::quick_builtins::{Quick, element_of, field_of, is_bool, position, quick_builtin};
 use crate::objects::relations::{as_type, egal};
 use crate::objects::show::print_object;
 use crate::objects::throw::Raised;
@@ -154,6 +158,31 @@ pub(crate) extern "C" fn brolga_get_field(thread: &Thread, of: NonNull<u8>, fiel
     })
 }
 
+pub(crate) extern "C" fn brolga_tuple_length(_thread: &Thread, of: NonNull<u8>) -> i64 {
+    object(of).desc().field_table().rows().len() as i64
+}
+
+pub(crate) extern "C" fn brolga_tuple_element(thread: &Thread, of: NonNull<u8>, number: i64) -> *mut u8 {
+    let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+    if let Some(index) = index {
+        if let Some(quick) = element_of(object(of), index) {
+            return boxed(thread, quick);
+        }
+        let made = thread
+            .mutator()
+            .with_words(&[object(of)], |words, count| boxed_part(thread, words, count as i64, (0, index)));
+        if let Some(made) = made {
+            return made;
+        }
+    }
+    // Every error.
+    in_scope(thread, |scope, runtime| {
+        let of = scope.add_root(object(of));
+        let number = scope.box_int(number)?;
+        Ops { scope, thread, runtime }.field_builtin(Builtin::Getfield, &[of, number])
+    })
+}
+
 pub(crate) extern "C" fn brolga_apply(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     apply(thread, args, count)
 }
@@ -210,6 +239,18 @@ fn push_elements(
         }
     }
     Some(Ok(()))
+}
+
+/// The result of `getfield` of a tuple, if the element is inline in it and immutable.
+fn boxed_element(thread: &Thread, args: *const Object, count: i64) -> Option<*mut u8> {
+    let (callee, of, field) = match *objects(args, count) {
+        [callee, of, field] => (callee, of, field),
+        [callee, of, field, flag] if is_bool(flag) => (callee, of, field),
+        _ => return None,
+    };
+    let is_read = callee.desc().builtin() == Some(Builtin::Getfield) && of.desc().field_table().is_tuple();
+    let index = is_read.then(|| position(field)).flatten()?;
+    boxed_part(thread, args, count, (1, index))
 }
 
 /// An immutable value that is inline in a tuple as an object: field `index` of operand `n`. `None`: it is not one.
@@ -286,10 +327,11 @@ fn first_call<'d>(thread: &Thread, deferred: &'d DeferredEntry) -> Result<&'d Co
 
 pub(crate) extern "C" fn brolga_apply_builtin(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
     let all = objects(args, count);
-    match quick_builtin(all) {
-        Some(quick) => boxed(thread, quick),
-        None => with_args(thread, all, |ops, all| ops.apply_builtin(all)),
+    if let Some(quick) = quick_builtin(all) {
+        return boxed(thread, quick);
     }
+    let element = boxed_element(thread, args, count);
+    element.unwrap_or_else(|| with_args(thread, all, |ops, all| ops.apply_builtin(all)))
 }
 
 pub(crate) extern "C" fn brolga_apply_iterate(thread: &Thread, args: *const Object, count: i64) -> *mut u8 {
@@ -462,6 +504,14 @@ pub(crate) extern "C" fn brolga_egal(_thread: &Thread, a: *mut u8, b: *mut u8) -
         (a, b) => a == b,
     };
     same.into()
+}
+
+pub(crate) extern "C" fn brolga_object_id(thread: &Thread, of: NonNull<u8>) -> u64 {
+    let of = object(of);
+    match SymbolRef::of(of) {
+        Some(symbol) => symbol.id(),
+        None => object_id(of, thread.runtime().is_some_and(|runtime| runtime.heap().abi().moving)),
+    }
 }
 
 pub(crate) extern "C" fn brolga_print_any(thread: &Thread, value: NonNull<u8>) {

@@ -327,7 +327,7 @@ impl Grow<'_> {
                 let same = members.iter().all(|&i| func.op(i) == Op::Intrinsic(op));
                 // The processor has no vector multiplication of 64-bit integers and no count of bits in 128 bits, and perhaps no `fma`.
                 let slow = op == Intrinsic::MulInt && lanes == Lanes::I64x2
-                    || matches!(op, Intrinsic::CtpopInt | Intrinsic::CttzInt)
+                    || Lanes::counts_bits(op)
                     || op == Intrinsic::FmaFloat && !self.site.cpu.fma;
                 if !same || slow || !lanes.allows(op) || Lanes::compares(op) || Lanes::shifts(op) {
                     return None;

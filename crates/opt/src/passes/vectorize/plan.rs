@@ -442,7 +442,7 @@ impl Search<'_> {
                 // four, or the operation.
                 let costly = match (op, of) {
                     (Intrinsic::FmaFloat, _) | (Intrinsic::MulInt, Lanes::I64x2) => !self.cpu.fma,
-                    (Intrinsic::CtpopInt | Intrinsic::CttzInt, _) => !self.cpu.bit_counts,
+                    _ if Lanes::counts_bits(op) => !self.cpu.bit_counts,
                     _ => false,
                 };
                 let count = usize::from(Lanes::shifts(op));
