@@ -118,6 +118,7 @@ fn calls(func: &Func) -> bool {
 static HIGH: &[Row] = &[
     step(O1, "union-split", &union_split::PASS),
     asks(O2, "early infer", &infer::PASS, infer::may_find),
+    asks(O2, "first inst-simplify", &inst_simplify::PASS, infer::may_find),
     asks(O2, "first simplify-cfg", &simplify_cfg::PASS, infer::may_find),
     step(O1, "inline", &inline::PASS),
     asks(O2, "infer", &infer::PASS, infer::may_find),
@@ -424,6 +425,12 @@ pub static ORDER: &[Order] = &[
     order("unroll-full", "late inst-simplify", "counters are constants then"),
     order("inline", "cpu-features", "inlined bodies ask as well"),
     order("union-split", "early infer", "the results of operators on known types are known"),
+    order(
+        "early infer",
+        "first inst-simplify",
+        "a test of two values one of which is known is one of the other",
+    ),
+    order("first inst-simplify", "first simplify-cfg", "what is decided is a branch on a constant"),
     order("early infer", "first simplify-cfg", "what no path reaches is not copied into"),
     order("first simplify-cfg", "inline", "operands have their types, for which bodies are specialised"),
     order("inline", "infer", "the types of operands decide the tests of an inlined body"),

@@ -19,7 +19,7 @@
 //! of kind 0 is not of a member's type. The object may always be read: without one, it is a permanent box that stands for
 //! "none", because low passes hoist reads of tags above tests. A value with a kind may keep its original box.
 //!
-//! **Which.** Webs with a number among their operands and a type test among their uses, for which the boxes at the uses cost no more than what the boxes of the numbers
+//! **Which.** Webs with a number among their operands and a type test among their uses, for which the boxes at the uses cost less than what the boxes of the numbers
 //! among the operands and the tests of tags would cost, each weighed by how often its block is entered (`frequency`). So uses in calls for other operands, and after a loop,
 //! cost little. The code for boxes is bounded by [`MAX_USES`]. Not: webs with an operand that may be undefined and had to be read (a φ of another web); such a
 //! value may only be moved.
@@ -47,8 +47,14 @@ const MAX_STEPS: usize = 16;
 /// The cost of a box: an allocation, a store, and what later collections cost.
 const BOX: f32 = 12.0;
 
-/// The cost of a test of an object's tag, beyond one of a kind.
-const TEST: f32 = 2.0;
+/// The cost of a test of an object's tag, beyond one of a kind. Several tests of one value load its tag once.
+const TEST: f32 = 1.0;
+
+/// The cost of finding the kind of an object that comes in.
+const UNPACK: f32 = 3.0;
+
+/// How many times its cost the gain of a web has to be: it takes registers, and boxes of small integers cost less.
+const MARGIN: f32 = 1.5;
 
 /// For each number among the operands of a web, whose box would be made there, the most uses that make one, beyond [`FREE_USES`].
 const MAX_USES: usize = 3;
@@ -172,7 +178,7 @@ impl Lowering<'_> {
             let sum = |of: fn(&Candidate) -> usize| phis().map(of).sum::<usize>();
             if sum(|phi| phi.tests) == 0
                 || sum(|phi| phi.uses) > FREE_USES + MAX_USES * sum(|phi| phi.numbers)
-                || phis().map(|phi| phi.cost).sum::<f32>() > phis().map(|phi| phi.gain).sum::<f32>()
+                || phis().map(|phi| MARGIN * phi.cost - phi.gain).sum::<f32>() > 0.0
             {
                 continue;
             }
@@ -229,13 +235,19 @@ impl Lowering<'_> {
                 }
             }
         }
-        for used in &mut found.all {
-            for (&value, &from) in src.args(used.phi).iter().zip(src.inst_blocks(used.phi)) {
+        let Candidates { all, of } = found;
+        for used in all {
+            for (value, &from) in src.args(used.phi).iter().zip(src.inst_blocks(used.phi)) {
                 // The box of a constant is permanent.
-                let is_made = src.as_const(value).is_none() && self.number_form(src.ty(value)).is_some();
-                if is_made && rpo.is_reachable(from) {
-                    used.numbers += 1;
-                    used.gain += BOX * often.of_block(from);
+                if src.as_const(*value).is_some() || of.contains_key(value) || !rpo.is_reachable(from) {
+                    continue;
+                }
+                match self.number_form(src.ty(*value)) {
+                    Some(_) => {
+                        used.numbers += 1;
+                        used.gain += BOX * often.of_block(from);
+                    }
+                    None => used.cost += UNPACK * often.of_block(from),
                 }
             }
         }

@@ -11,14 +11,15 @@
 //! A front end without types emits this once `union-split` has tested for the usual types: the other operands never occur, and that is known as soon as all paths of
 //! a loop are looked at together. This is `sccp` over types: a value has been seen with no type, or with a type, and a branch on a test that
 //! all seen types decide has one edge. So a loop is first assumed to be entered with the types from before it, and a value only gets more types, at most
-//! [`MAX_TYPES`] and then its declared one. The type of every other row is the declared one, which holds whenever the row has been executed.
+//! [`MAX_TYPES`] and then its declared one. A test of a value of several types is of those that the tests above it have left (`asserted`). The type of every other row is the declared one, which holds whenever the row has been executed.
 //!
 //! A φ gets the type that was found if that is concrete or a union of types of numbers, which need no box; a branch with one edge gets a constant for its condition. What
 //! follows from the new types is done by `inst-simplify`, and the edges go with `simplify-cfg`; an edge that is never taken brings no value until then.
 //!
 //! Cost: a visit to each instruction, and one more for each new type of an operand. Needs the graph and the uses; breaks the uses. Not done: fields;
-//! results of calls; a value after a test of itself, unless there is a π.
+//! results of calls; pairs of types, of which tests of two values leave some.
 
+use crate::asserted::Tests;
 use crate::facts::Fact;
 use crate::heads::head_phis;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -96,6 +97,7 @@ fn run(func: &mut Func, cx: &mut PassCx<'_>) -> Changed {
     }
     let mut solver = Solver {
         types: cx.types(),
+        tests: Tests::compute(func, cx.types(), cx.facts.cfg()),
         uses: cx.facts.uses(),
         states: sized(func.value_count()),
         entered: EntitySet::new(),
@@ -118,6 +120,7 @@ struct Narrowed {
 
 struct Solver<'a> {
     types: &'a Types,
+    tests: Tests,
     uses: &'a Uses,
     states: SecondaryMap<Value, State>,
     /// The blocks that some path enters.
@@ -216,16 +219,18 @@ impl Solver<'_> {
                 let of = |may: bool, value| if may { state(value) } else { State::UNSEEN };
                 self.join(of(truth.yes, yes), of(truth.no, no), declared)
             }
-            (Op::Builtin(Builtin::Isa), &[value, wanted]) => match (state(value), func.as_const(wanted)) {
-                (seen, _) if seen.is_unseen() => State::UNSEEN,
-                (seen, Some(&Const::Type { of, .. })) if self.types.is_subtype(seen.ty, of) => {
-                    State::truth(Truth::of(true))
+            (Op::Builtin(Builtin::Isa), &[value, wanted]) => {
+                match (self.tested(func, inst, value), func.as_const(wanted)) {
+                    (seen, _) if seen.is_unseen() => State::UNSEEN,
+                    (seen, Some(&Const::Type { of, .. })) if self.types.is_subtype(seen.ty, of) => {
+                        State::truth(Truth::of(true))
+                    }
+                    (seen, Some(&Const::Type { of, .. })) if self.types.is_disjoint(seen.ty, of) => {
+                        State::truth(Truth::of(false))
+                    }
+                    _ => State::any(declared),
                 }
-                (seen, Some(&Const::Type { of, .. })) if self.types.is_disjoint(seen.ty, of) => {
-                    State::truth(Truth::of(false))
-                }
-                _ => State::any(declared),
-            },
+            }
             (Op::Builtin(Builtin::Egal), &[a, b]) => match (state(a), state(b)) {
                 (a, b) if a.is_unseen() || b.is_unseen() => State::UNSEEN,
                 (a, b) if self.types.is_disjoint(a.ty, b.ty) => State::truth(Truth::of(false)),
@@ -234,6 +239,15 @@ impl Solver<'_> {
             (Op::Intrinsic(op), args) if declared == Type::BOOL => self.connective(func, op, args),
             _ => State::any(declared),
         }
+    }
+
+    /// A value at a test, given the tests above.
+    fn tested(&self, func: &Func, test: Inst, value: Value) -> State {
+        let seen = self.state(func, value);
+        let Some(block) = func.inst_block(test).filter(|_| self.types.members(&seen.ty).len() > 1) else {
+            return seen;
+        };
+        State { ty: self.tests.narrowed(func, self.types, value, block, seen.ty), ..seen }
     }
 
     /// A condition of conditions.
