@@ -37,7 +37,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Context, Func, FuncId, Level, Module};
-use brolga_opt::callgraph::{bottom_up, callees};
+use brolga_opt::callgraph::{bottom_up, callees, components, reached};
 use brolga_opt::defined::test_module;
 use brolga_opt::lower::{self, lower, lower_beside};
 use brolga_opt::osr::{Exit, leave_loops};
@@ -126,6 +126,8 @@ pub(crate) struct Pipeline<'o> {
     components: Vec<Component>,
     /// The component of each high function.
     component_of: BTreeMap<FuncId, usize>,
+    /// The components by static calls alone that have several functions, by function; `None` if there are none.
+    linked: Option<BTreeMap<FuncId, Vec<FuncId>>>,
     failed: Mutex<BTreeMap<FuncId, OptError>>,
     progress: Mutex<Progress>,
     changed: Condvar,
@@ -144,12 +146,13 @@ impl<'o> Pipeline<'o> {
             summarise(&mut module, &replaceable);
         }
         let order = bottom_up(&module);
+        let linked = order.iter().any(|funcs| funcs.len() > 1).then(|| statically_linked(&module));
         let mut component_of = BTreeMap::new();
         for (number, funcs) in order.iter().enumerate() {
             component_of.extend(funcs.iter().map(|&id| (id, number)));
         }
         let components = order.into_iter().enumerate().map(|(number, funcs)| {
-            let called = funcs.iter().flat_map(|&id| callees(&module, &module[id]));
+            let called = funcs.iter().flat_map(|&id| reached(&module, &module[id]));
             let mut calls: Vec<usize> = called.filter_map(|id| component_of.get(&id).copied()).collect();
             calls.sort_unstable();
             calls.dedup();
@@ -164,6 +167,7 @@ impl<'o> Pipeline<'o> {
             replaceable,
             components,
             component_of,
+            linked,
             failed: Mutex::default(),
             progress: Mutex::new(progress),
             changed: Condvar::new(),
@@ -185,9 +189,10 @@ impl<'o> Pipeline<'o> {
         self
     }
 
-    /// The functions that must be linked together with `id`, in order: its component.
+    /// The functions that must be linked together with `id`, in order: those that it calls statically and that call it statically, directly or not.
     pub(crate) fn component(&self, id: FuncId) -> Vec<FuncId> {
-        self.component_of.get(&id).map_or_else(|| vec![id], |&number| self.components[number].funcs.clone())
+        let found = self.linked.as_ref().and_then(|linked| linked.get(&id));
+        found.cloned().unwrap_or_else(|| vec![id])
     }
 
     /// A function in its own level, after the passes of that level.
@@ -332,6 +337,15 @@ impl<'o> Pipeline<'o> {
         }
         progress.waiting -= 1;
     }
+}
+
+/// The components of several functions by static calls, by function.
+fn statically_linked(module: &Module) -> BTreeMap<FuncId, Vec<FuncId>> {
+    let high = |id: &FuncId| module[*id].level == Level::High;
+    let found = components(module, &|id| callees(module, &module[id]));
+    let several = found.into_iter().map(|funcs| funcs.into_iter().filter(high).collect::<Vec<FuncId>>());
+    let several = several.filter(|funcs| funcs.len() > 1);
+    several.flat_map(|funcs| funcs.clone().into_iter().map(move |id| (id, funcs.clone()))).collect()
 }
 
 /// Sets the summaries of functions, except replaceable ones, on which callers must not rely.

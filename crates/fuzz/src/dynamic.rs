@@ -12,7 +12,9 @@
 //! returns calls of it. A call may throw: no method accepts the operands, a condition is not a `Bool`, or a
 //! number is divided by zero. Floats are chosen so that `NaN` cannot result from a few iterations.
 //!
-//! Not done: nested loops; calls of other functions; more than one changed iteration.
+//! Two more functions have typed operands: one that calls `f`, and one that calls a function of operators in a loop.
+//!
+//! Not done: nested loops; more than one changed iteration.
 
 use std::fmt::Write;
 
@@ -136,7 +138,44 @@ pub fn program(seed: u64) -> String {
         );
         text.push_str("│   %2 = invoke Main.f(%1::Any, 2::Any, n::Int64, change::Int64)::Any\n└──      return %2\nend\n");
     }
+    text.push_str(&callers(seed));
     text
+}
+
+/// Functions with typed operands: one calls `f` with an `Int64` and a `Float64`, and in another's loop a dynamic call has a function of three operators as its callee.
+fn callers(seed: u64) -> String {
+    let mut rng = Rng::new(seed ^ 0x5e7);
+    let mut operator = || NUMBERS[rng.below(NUMBERS.len())];
+    let [first, second, third] = [(); 3].map(|()| operator());
+    let [start, operand, other] = [(); 3].map(|()| CONSTANTS[rng.below(7)]);
+    let last = ["%1", other][rng.below(2)];
+    format!(
+        "
+function known(a::Int64, b::Float64, n::Int64, change::Int64)::Any
+1 ─ %1 = invoke Main.f(a::Int64, b::Float64, n::Int64, change::Int64)::Any
+└──      return %1
+end
+
+function step(x::Any, y::Any)::Any
+1 ─ %1 = Base.:{first}(x, y)::Any
+│   %2 = Base.:{second}(%1, {operand})::Any
+│   %3 = Base.:{third}(%2, x)::Any
+└──      return %3
+end
+
+function steps(n::Int64)::Any
+1 ─      goto #2
+2 ┄ %1 = φ (#1 => 0, #3 => %4)::Int64
+│   %2 = φ (#1 => {start}, #3 => %5)::Any
+│   %3 = Base.slt_int(%1, n)::Bool
+└──      goto #4 if not %3
+3 ─ %4 = Base.add_int(%1, 1)::Int64
+│   %5 = Main.step(%2, {last})::Any
+└──      goto #2
+4 ─      return %2
+end
+"
+    )
 }
 
 /// Calls of the program of a seed: each type at the entry, and a change in each of the first iterations and
@@ -152,6 +191,8 @@ pub fn calls(seed: u64, rounds: i64) -> Vec<String> {
     for a in operands {
         calls.push(format!("f({a}, {}, {rounds}, -1)", operands[rng.below(operands.len())]));
     }
+    calls.extend([-1, 1].map(|change| format!("known(3, 0.5, {rounds}, {change})")));
+    calls.extend([0, 1, 3].map(|n| format!("steps({n})")));
     if program(seed).contains("function meters") {
         calls.extend([-1, 0, 2].map(|change| format!("meters(5, {rounds}, {change})")));
     }

@@ -8,11 +8,15 @@
 //! An inliner that works in this order copies bodies that are optimised already. Functions that call each other in a cycle
 //! form a component; inside one, functions keep the module's order.
 //!
+//! Two kinds of edges: [`callees`] are the static calls, [`reached`] also the dynamic calls of a known function that passes
+//! may turn into static ones (`union-split`). The order of optimisation has both. What must be linked together depends on the static calls alone.
+//!
 //! Tarjan's algorithm ("Depth-First Search and Linear Graph Algorithms", 1972) with an explicit stack. Cost: linear in the
-//! instructions of the module, and one method look-up for each distinct callee of a function.
+//! instructions of the module, one method look-up for each distinct callee of a function, and a walk over the methods of the function of each dynamic call.
 
+use crate::options::InlineLimits;
 use brolga_ir::func::CalleeData;
-use brolga_ir::{Callee, Func, FuncId, Inst, Level, Module, Op};
+use brolga_ir::{Callee, Func, FuncId, Inst, Level, Module, Op, Type};
 use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 
 /// The functions that a function calls by `invoke` and that have a body in the module, each once.
@@ -27,6 +31,66 @@ pub fn callees(module: &Module, func: &Func) -> Vec<FuncId> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// The functions that a function calls by `invoke`, and those that its dynamic calls reach where passes may turn these into calls of methods, each once.
+pub fn reached(module: &Module, func: &Func) -> Vec<FuncId> {
+    let mut found = callees(module, func);
+    let statics = found.len();
+    let most = InlineLimits::default().max_methods;
+    for inst in func.blocks().flat_map(|b| func.block_insts(b)).filter(|&i| func.op(i) == Op::Call) {
+        let given: Vec<Type> = func.args(inst).iter().map(|&v| func.ty(v)).collect();
+        let Some(&function) = given.first() else { continue };
+        if module.cx.types.is_concrete(function) && !module.is_open(function) {
+            found.extend(
+                overlapping(module, module.methods(function).iter().copied(), &given, most)
+                    .unwrap_or_default(),
+            );
+        }
+    }
+    if found.len() > statics {
+        found.sort_unstable();
+        found.dedup();
+    }
+    found
+}
+
+/// The methods among `candidates` that operands of these types, the callee's first, may reach; `None` if there are more than `most`, or one whose parameters do not
+/// tell which operands it takes.
+pub(crate) fn overlapping(
+    module: &Module,
+    candidates: impl IntoIterator<Item = FuncId>,
+    given: &[Type],
+    most: usize,
+) -> Option<Vec<FuncId>> {
+    let types = &module.cx.types;
+    let mut found: Vec<FuncId> = Vec::new();
+    for id in candidates {
+        let callee = &module[id];
+        // Arguments that fit the types of its parameters need not fit a method with variables.
+        if callee.level == Level::Low || callee.sig.statics.is_open() {
+            return None;
+        }
+        // A collecting parameter is the last one, and takes none as well.
+        let collects = usize::from(callee.sig.vararg);
+        let fixed = callee.sig.params.len() - collects;
+        let count_fits = if collects == 1 { given.len() >= fixed } else { given.len() == fixed };
+        let overlaps = count_fits
+            && callee
+                .sig
+                .params
+                .iter()
+                .take(fixed)
+                .zip(given)
+                .all(|(param, &arg)| !types.is_disjoint(param.ty, arg));
+        if overlaps {
+            found.push(id);
+            if callee.sig.vararg || found.len() > most {
+                return None;
+            }
+        }
+    }
+    Some(found)
 }
 
 /// The function of the module that a high function is a form of.
@@ -66,11 +130,11 @@ impl SelfCallees {
     }
 }
 
-/// The high functions of a module in components: every function comes after its callees, except for callees that call it
-/// back.
+/// The high functions of a module in components: every function comes after those that it reaches ([`reached`]), except for those that reach it
+/// in turn.
 pub fn bottom_up(module: &Module) -> Vec<Vec<FuncId>> {
     let high = module.funcs().filter(|(_, func)| func.level == Level::High).map(|(id, _)| id);
-    walk(high, &|id| callees(module, &module[id]))
+    walk(high, &|id| reached(module, &module[id]))
 }
 
 /// All functions of a module in components, as [`bottom_up`] has the high ones, given the callees of each by the caller. Ids

@@ -175,7 +175,7 @@ mod tests {
         let unknown = refused(&[ExtraPass { after: &["gvn"], ..one }]);
         assert!(
             unknown.starts_with(
-                "`one` cannot be placed: there is no step `gvn`; the steps are `union-split`, `inline`"
+                "`one` cannot be placed: there is no step `gvn`; the steps are `union-split`, `early infer`"
             ),
             "{unknown}"
         );

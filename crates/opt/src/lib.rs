@@ -20,6 +20,7 @@
 //! | `alias`, `exprs`, `ranges` | the memory of an access; equal instructions; ranges of integers |
 //! | `counted`, `address` | loops that count; addresses in them as sums |
 //! | `loop_copy`, `undefined`, `defined` | copies of loops; values that may be undefined; tests of their uses, before any pass |
+//! | `likely`, `frequency` | rarely entered blocks; how often blocks are entered |
 //! | `osr` | loops with a check for leaving to another function, and that function |
 //! | `callgraph`, `summary`, `escape` | callees before callers; effects of calls; fates of arguments |
 //!
@@ -39,6 +40,7 @@ mod escape;
 mod exprs;
 mod extra;
 mod facts;
+mod frequency;
 mod fuel;
 mod heads;
 mod likely;

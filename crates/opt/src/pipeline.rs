@@ -15,7 +15,7 @@ use crate::options::OptLevel::{self, O0, O1, O2, O3};
 use crate::pass::Pass;
 use crate::passes::{
     address_fold, alloc_opt, alloc_stack, bounds_fold, call_effects, cold_blocks, correlated, cpu_features,
-    cse, dce, demote_float16, div_rem, dse, gvn, if_convert, indvars, inline, inst_simplify, irce,
+    cse, dce, demote_float16, div_rem, dse, gvn, if_convert, indvars, infer, inline, inst_simplify, irce,
     jump_threading, licm, local_throw, loop_delete, loop_idiom, loop_simplify, memcpy_forward, muladd,
     narrow, polls, reassociate, rotate, sccp, simd_loop, simplify_cfg, sink, slp, sroa, strength_reduce,
     tail_recursion, unfold_recursion, union_split, unroll, unroll_full, unswitch, vectorize,
@@ -30,6 +30,7 @@ pub static PASSES: &[&Pass] = &[
     &simplify_cfg::PASS,
     &union_split::PASS,
     &inline::PASS,
+    &infer::PASS,
     &tail_recursion::PASS,
     &unfold_recursion::PASS,
     &call_effects::PASS,
@@ -116,7 +117,11 @@ fn calls(func: &Func) -> bool {
 /// The passes on high IR, before `lower`.
 static HIGH: &[Row] = &[
     step(O1, "union-split", &union_split::PASS),
+    asks(O2, "early infer", &infer::PASS, infer::may_find),
+    asks(O2, "first inst-simplify", &inst_simplify::PASS, infer::may_find),
+    asks(O2, "first simplify-cfg", &simplify_cfg::PASS, infer::may_find),
     step(O1, "inline", &inline::PASS),
+    asks(O2, "infer", &infer::PASS, infer::may_find),
     step(O1, "call-effects", &call_effects::PASS),
     step(O0, "early bounds-fold", &bounds_fold::PASS),
     step(O1, "cpu-features", &cpu_features::PASS),
@@ -419,6 +424,18 @@ pub static ORDER: &[Order] = &[
     order("unroll-full", "unroll", "a loop of few iterations is better written out"),
     order("unroll-full", "late inst-simplify", "counters are constants then"),
     order("inline", "cpu-features", "inlined bodies ask as well"),
+    order("union-split", "early infer", "the results of operators on known types are known"),
+    order(
+        "early infer",
+        "first inst-simplify",
+        "a test of two values one of which is known is one of the other",
+    ),
+    order("first inst-simplify", "first simplify-cfg", "what is decided is a branch on a constant"),
+    order("early infer", "first simplify-cfg", "what no path reaches is not copied into"),
+    order("first simplify-cfg", "inline", "operands have their types, for which bodies are specialised"),
+    order("inline", "infer", "the types of operands decide the tests of an inlined body"),
+    order("infer", "sroa", "objects on paths that are never taken escape nowhere"),
+    order("infer", "inst-simplify", "what is tested of a value is decided by its new type"),
     order("cpu-features", "inst-simplify", "an answer decides a branch"),
     order("strength-reduce", "address-fold", "what is left has no counter for an index"),
     order("slp", "address-fold", "neighbours are found by a base and an index"),

@@ -212,6 +212,36 @@ end
 }
 
 #[test]
+fn methods_that_dynamic_calls_may_reach_come_before_the_caller() {
+    let module = module(
+        "
+function main(n::Any)::Any
+1 ─ %1 = dynamic Main.even(n)::Any
+└──      return %1
+end
+function even(n::Int64)::Any
+1 ─ %1 = dynamic Main.leaf(n)::Any
+└──      return %1
+end
+function even(n::Float64)::Any
+1 ─ %1 = dynamic Main.main(n)::Any
+└──      return %1
+end
+function leaf(n::Any)::Any
+1 ─     return n
+end
+function leaf(n::String)::Any
+1 ─     return n
+end
+",
+    );
+    let names =
+        |ids: &Vec<_>| ids.iter().map(|&id| module[id].symbol(&module.cx)).collect::<Vec<_>>().join(" ");
+    let order: Vec<String> = bottom_up(&module).iter().map(names).collect();
+    assert_eq!(order, ["leaf(Any)", "even(Int64)", "main(Any) even(Float64)", "leaf(String)"]);
+}
+
+#[test]
 fn a_run_may_move_to_another_thread() {
     fn moves<T: Send>() {}
     moves::<Cx<'static>>();

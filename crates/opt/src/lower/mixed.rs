@@ -19,14 +19,17 @@
 //! of kind 0 is not of a member's type. The object may always be read: without one, it is a permanent box that stands for
 //! "none", because low passes hoist reads of tags above tests. A value with a kind may keep its original box.
 //!
-//! **Which.** Webs with a number among their operands and a type test among their uses. Not: φs with more uses by calls than by tests, or by several
-//! other statements, or by one in a loop that does not contain the φ, because each would make a box. Not: webs with an
-//! operand that may be undefined and had to be read (a φ of another web); such a value may only be moved.
+//! **Which.** Webs with a number among their operands and a type test among their uses, for which the boxes at the uses cost less than what the boxes of the numbers
+//! among the operands and the tests of tags would cost, each weighed by how often its block is entered (`frequency`). So uses in calls for other operands, and after a loop,
+//! cost little. The code for boxes is bounded by [`MAX_USES`]. Not: webs with an operand that may be undefined and had to be read (a φ of another web); such a
+//! value may only be moved.
 //!
-//! Cost: a visit to each instruction, if some φ has such operands. Not done: structs; `===`; the kind in the result of a call.
+//! Cost: a visit to each instruction, if some φ has such operands. Not done: structs; `===`; the kind in the result of a call; uses where earlier tests
+//! have excluded the numbers, which make no box.
 
 use super::value::{Leaves, Val};
 use super::{Known, Lowering, Step};
+use crate::frequency::Frequencies;
 use brolga_ir::abi::FormKind;
 use brolga_ir::analysis::{Cfg, DomTree, Loops, Rpo};
 use brolga_ir::builtin::Builtin;
@@ -40,6 +43,24 @@ const MAX_MEMBERS: usize = 4;
 
 /// The most copies and π between a value and the φ that it passes on.
 const MAX_STEPS: usize = 16;
+
+/// The cost of a box: an allocation, a store, and what later collections cost.
+const BOX: f32 = 12.0;
+
+/// The cost of a test of an object's tag, beyond one of a kind. Several tests of one value load its tag once.
+const TEST: f32 = 1.0;
+
+/// The cost of finding the kind of an object that comes in.
+const UNPACK: f32 = 3.0;
+
+/// How many times its cost the gain of a web has to be: it takes registers, and boxes of small integers cost less.
+const MARGIN: f32 = 1.5;
+
+/// For each number among the operands of a web, whose box would be made there, the most uses that make one, beyond [`FREE_USES`].
+const MAX_USES: usize = 3;
+
+/// Uses of a web that do not count for [`MAX_USES`].
+const FREE_USES: usize = 8;
 
 /// The common form of φs that are operands of each other.
 #[derive(Debug)]
@@ -73,11 +94,13 @@ struct Candidate {
     /// The candidate that stands for its web; its own number if it does itself.
     parent: usize,
     tests: usize,
-    calls: usize,
-    /// Other statements that use the object.
-    others: usize,
-    /// Its web is unchanged.
-    is_refused: bool,
+    /// Uses of the object.
+    uses: usize,
+    /// Operands that are numbers whose box would have to be made.
+    numbers: usize,
+    /// What is saved and what is paid in one call of the function, in instructions.
+    gain: f32,
+    cost: f32,
 }
 
 struct Candidates {
@@ -112,8 +135,17 @@ impl Lowering<'_> {
                 }
                 let n = found.all.len();
                 found.of.insert(value, n);
-                let (tests, calls, others) = (0, 0, 0);
-                found.all.push(Candidate { phi, value, parent: n, tests, calls, others, is_refused: false });
+                let (tests, uses, numbers) = (0, 0, 0);
+                found.all.push(Candidate {
+                    phi,
+                    value,
+                    parent: n,
+                    tests,
+                    uses,
+                    numbers,
+                    gain: 0.0,
+                    cost: 0.0,
+                });
                 has_number =
                     has_number || src.args(phi).iter().any(|&v| self.number_form(src.ty(v)).is_some());
             }
@@ -143,7 +175,11 @@ impl Lowering<'_> {
         for root in order {
             let group = &groups[&root];
             let phis = || group.iter().map(|&n| &found.all[n]);
-            if phis().any(|phi| phi.is_refused) || phis().all(|phi| phi.tests == 0) {
+            let sum = |of: fn(&Candidate) -> usize| phis().map(of).sum::<usize>();
+            if sum(|phi| phi.tests) == 0
+                || sum(|phi| phi.uses) > FREE_USES + MAX_USES * sum(|phi| phi.numbers)
+                || phis().map(|phi| MARGIN * phi.cost - phi.gain).sum::<f32>() > 0.0
+            {
                 continue;
             }
             let operands = || phis().flat_map(|phi| src.args(phi.phi)).copied();
@@ -172,8 +208,9 @@ impl Lowering<'_> {
     fn count_uses(&mut self, found: &mut Candidates, cfg: &Cfg, rpo: &Rpo) {
         let src = self.src;
         let loops = Loops::compute(cfg, rpo, &DomTree::compute(cfg));
+        let often = Frequencies::of(src, self.types, cfg, rpo, &loops);
         for &block in rpo.blocks() {
-            let around = loops.loop_of(block);
+            let times = often.of_block(block);
             for inst in src.block_insts(block) {
                 let op = src.op(inst);
                 for (n, value) in src.args(inst).iter().enumerate() {
@@ -183,23 +220,36 @@ impl Lowering<'_> {
                         continue;
                     };
                     let used = &mut found.all[number];
-                    let home = src.inst_block(used.phi);
-                    let is_inner = around.is_some_and(|l| home.is_none_or(|home| !loops.contains(l, home)));
                     match op {
                         Op::Phi if src.result(inst).is_some_and(|v| found.of.contains_key(&v)) => {}
-                        Op::Builtin(Builtin::Isa | Builtin::Typeassert) | Op::Branch => used.tests += 1,
-                        Op::Pi | Op::Return => {}
-                        Op::Call => used.calls += 1,
+                        Op::Builtin(Builtin::Isa | Builtin::Typeassert) | Op::Branch => {
+                            used.tests += 1;
+                            used.gain += TEST * times;
+                        }
+                        Op::Pi => {}
                         _ => {
-                            used.others += 1;
-                            used.is_refused |= is_inner;
+                            used.uses += 1;
+                            used.cost += BOX * times;
                         }
                     }
                 }
             }
         }
-        for used in &mut found.all {
-            used.is_refused |= used.others > 1 || used.calls > used.tests;
+        let Candidates { all, of } = found;
+        for used in all {
+            for (value, &from) in src.args(used.phi).iter().zip(src.inst_blocks(used.phi)) {
+                // The box of a constant is permanent.
+                if src.as_const(*value).is_some() || of.contains_key(value) || !rpo.is_reachable(from) {
+                    continue;
+                }
+                match self.number_form(src.ty(*value)) {
+                    Some(_) => {
+                        used.numbers += 1;
+                        used.gain += BOX * often.of_block(from);
+                    }
+                    None => used.cost += UNPACK * often.of_block(from),
+                }
+            }
         }
     }
 

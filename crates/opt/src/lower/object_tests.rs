@@ -158,8 +158,8 @@ fn a_call_by_dispatch_and_the_entry_that_it_reaches() {
     assert!(shown.contains("brolga_tuple(") && shown.contains("alloc(Float64)"), "{shown}");
 }
 
-/// A loop that carries its value as a number over one edge and as an object over the other, with these rows after it.
-fn iteration(behind: &str) -> String {
+/// A loop that carries its value as a number over one edge and as an object over the other, with these rows in it and after it.
+fn iteration(within: &str, behind: &str) -> String {
     text_of(&format!(
         "function f(x::Any, g::Any)::Any
 1 ─      goto #2
@@ -172,6 +172,7 @@ fn iteration(behind: &str) -> String {
 4 ─ %5 = g(%1, 1.5)::Any
 └──      goto #5
 5 ┄ %6 = φ (#3 => %4, #4 => %5)::Any
+│   {within}
 │   %7 = Base.lt_float(1.0, 2.0)::Bool
 └──      goto #2 if not %7
 6 ─ {behind}
@@ -183,7 +184,8 @@ end
 
 #[test]
 fn a_number_on_one_way_into_a_phi_has_no_box_there() {
-    let shown = iteration("$(Expr(:code_coverage_effect))");
+    let nothing = "$(Expr(:code_coverage_effect))";
+    let shown = iteration(nothing, nothing);
     // One box for the call, and one for the result.
     assert_eq!(shown.matches("alloc(Float64)").count(), 2, "{shown}");
     assert!(shown.contains("::f64") && shown.contains("eq_int("), "{shown}");
@@ -194,10 +196,13 @@ fn a_number_on_one_way_into_a_phi_has_no_box_there() {
 
 #[test]
 fn a_phi_that_others_want_as_an_object_is_one() {
-    let twice = iteration(
-        "Base.donotdelete(%6)::Nothing\n│   Base.donotdelete(%6)::Nothing\n│   Base.donotdelete(%6)::Nothing",
-    );
-    assert_eq!(twice.matches("alloc(Float64)").count(), 1, "{twice}");
+    let (nothing, uses) = ("$(Expr(:code_coverage_effect))", ["Base.donotdelete(%6)::Nothing"; 3]);
+    let uses = uses.join("\n│   ");
+    let within = iteration(&uses, nothing);
+    assert_eq!(within.matches("alloc(Float64)").count(), 1, "{within}");
+    // After the loop a box costs less than in each of its iterations: one for the call, one for each use, and one for the result.
+    let behind = iteration(nothing, &uses);
+    assert_eq!(behind.matches("alloc(Float64)").count(), 5, "{behind}");
     let untested = text_of(
         "function f(x::Any, y::Float64, c::Bool)::Any
 1 ─      goto #3 if not c

@@ -6,14 +6,14 @@
 //!
 //! **Which.** An `invoke` whose method has a body in the module, if that body costs at most the threshold of Julia's model
 //! (`inline/cost.rs`; a fifth of it where the call is rarely reached by the branch weights), has no handlers of its own, and takes exactly the operands of
-//! the call. A body that costs too much may be cheap for the constants of a call (`inline/specialise.rs`). A host's functions are functions
+//! the call. A body that costs too much may be cheap for the constants or types of a call (`inline/specialise.rs`). A host's functions are functions
 //! of the module like any other.
 //!
 //! **Hints** ([`Inlining`]), first the call's, then its callee's:
 //!
 //! | hint | body |
 //! |---|---|
-//! | `noinline` | is not copied, and not specialised for constants |
+//! | `noinline` | is not copied, and not specialised for constants or types |
 //! | `inline` | is copied at any cost and however rarely the call is reached; all other rules here apply to it |
 //!
 //! **How far.** Calls in a copied body are visited in the next iteration, `MAX_DEPTH` iterations deep. A function is never
@@ -161,8 +161,9 @@ impl Inliner {
             if !cx.spend("inlined calls") {
                 break;
             }
-            if special.is_some() {
-                cx.count("with constants", 1);
+            if let Some(special) = &special {
+                special.copies.set(special.copies.get() + 1);
+                cx.count("specialised", 1);
             }
             let callee = special.as_ref().map_or(&cx.module[id], |special| &special.func);
             let args = collect_rest(func, cx, callee, call.inst, operands);
@@ -233,7 +234,9 @@ impl Inliner {
                     Some((_, size)) => size,
                     None => {
                         let found = self.specials.get(cx, id, func, &operands);
-                        special.insert(found.filter(|s| s.cost <= threshold)?).size
+                        let is_taken =
+                            |s: &Rc<Special>| s.cost <= threshold || !is_cold && s.is_worth_more(threshold);
+                        special.insert(found.filter(is_taken)?).size
                     }
                 }
             }

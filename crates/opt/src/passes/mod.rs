@@ -16,6 +16,7 @@ pub(crate) mod dse;
 pub(crate) mod gvn;
 pub(crate) mod if_convert;
 pub(crate) mod indvars;
+pub(crate) mod infer;
 pub(crate) mod inline;
 pub(crate) mod inst_simplify;
 pub(crate) mod irce;

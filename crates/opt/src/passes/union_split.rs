@@ -39,6 +39,7 @@
 mod splat;
 
 use self::splat::splatted;
+use crate::callgraph::overlapping;
 use crate::facts::Fact;
 use crate::heads::rename_phi_blocks;
 use crate::pass::{Changed, Pass, PassCx, PassLevel};
@@ -185,26 +186,7 @@ fn choices(func: &Func, cx: &PassCx<'_>, operands: &[Value]) -> Option<Vec<Choic
             module.funcs().filter(|(_, func)| is_candidate(func)).map(|(id, _)| id).collect()
         }
     };
-    let mut found: Vec<FuncId> = Vec::new();
-    for id in candidates {
-        let callee = &module[id];
-        // Arguments that fit the types of its parameters need not fit a method with variables.
-        if callee.level == Level::Low || callee.sig.statics.is_open() {
-            return None;
-        }
-        // A collecting parameter is the last one, and takes none as well.
-        let collects = usize::from(callee.sig.vararg);
-        let fixed = params(id).len() - collects;
-        let count_fits = if collects == 1 { given.len() >= fixed } else { given.len() == fixed };
-        let overlaps = count_fits
-            && params(id).take(fixed).zip(&given).all(|(param, &arg)| !types.is_disjoint(param, arg));
-        if overlaps {
-            found.push(id);
-            if callee.sig.vararg || found.len() > cx.options.inline.max_methods {
-                return None;
-            }
-        }
-    }
+    let mut found = overlapping(module, candidates, &given, cx.options.inline.max_methods)?;
     if found.is_empty() {
         return None;
     }
@@ -252,6 +234,11 @@ fn exact_choice(func: &Func, cx: &PassCx<'_>, operands: &[Value], args: &[Type])
     let (module, types) = (cx.module, cx.types());
     let fits = |(&v, &ty): (&Value, &Type)| types.is_concrete(ty) && types.is_subtype(ty, func.ty(v));
     if args.len() != operands.len() || !operands.iter().zip(args).all(fits) {
+        return None;
+    }
+    // `x * x` has operands of one type.
+    let alike = |n: usize| (0..n).all(|m| operands[m] != operands[n] || args[m] == args[n]);
+    if !(1..args.len()).all(alike) {
         return None;
     }
     let (&callee, rest) = args.split_first()?;

@@ -42,6 +42,15 @@ pub(in crate::passes) fn body_cost_of(
     measure(func, types, limits, given, most, MAX_INSTS)
 }
 
+/// The same without a limit of the cost.
+pub(in crate::passes) fn full_cost(
+    func: &Func,
+    types: &Types,
+    limits: &InlineLimits,
+) -> Option<(u32, usize)> {
+    measure(func, types, limits, &[], u32::MAX, MAX_INSTS)
+}
+
 /// How many instructions a body has whose cost does not count; `None` if it is not to be inlined at all.
 pub(in crate::passes) fn body_size(func: &Func, types: &Types, limits: &InlineLimits) -> Option<usize> {
     measure(func, types, limits, &[], u32::MAX, usize::MAX).map(|(_, insts)| insts)
