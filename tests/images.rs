@@ -121,6 +121,25 @@ fn the_same_program_gives_the_same_bytes() {
 }
 
 #[test]
+fn an_image_says_what_it_was_made_of() {
+    let source = program(SOURCE);
+    let changed = program(&format!("{SOURCE}\nfunction more()::Int64\n1 ─      return 1\nend\n"));
+    for level in [OptLevel::O0, OptLevel::O2] {
+        let bytes = image::build(&source, &Options::new().opt_level(level)).unwrap();
+        let info = image::info(&bytes).unwrap();
+        assert_eq!(info.program, image::program_id(&source), "the program is the same at each level");
+        assert_ne!(info.program, image::program_id(&changed));
+        assert_eq!(
+            (info.functions, info.bytes, info.fits),
+            (source.module().func_count(), bytes.len(), true)
+        );
+        assert!(info.to_string().contains(&format!("{:?}", info.id)));
+        assert!(image::info(&bytes[..bytes.len() - 1]).is_err(), "it is damaged");
+    }
+    assert!(image::info(b"no image").is_err());
+}
+
+#[test]
 fn a_file_is_opened_by_its_path() {
     let path: PathBuf = std::env::temp_dir().join(format!("brolga-images-{}.so", std::process::id()));
     image::write(&path, &built(SOURCE, &crate::doors::open(Options::new()))).unwrap();

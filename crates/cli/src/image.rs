@@ -156,6 +156,11 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn show(args: &Info) -> Done {
     let bytes = image::read_file(&args.file).map_err(brolga::Error::from)?;
+    if brolga::session::is_package(&bytes) {
+        let text =
+            format!("`{}` is a package, which sessions open; this describes images", args.file.display());
+        return Err(Stop::Input(text));
+    }
     let info = image::info(&bytes)?;
     out(&info)?;
     let Some(source) = &args.source else { return Ok(()) };

@@ -7,6 +7,7 @@ use std::fmt;
 
 use brolga_aot::image::{Description, ImageError, ImageTarget, describe};
 use brolga_cache::{Digest, Fingerprint};
+use brolga_codegen::target::spoken;
 use brolga_ir::binary::Stored;
 use brolga_ir::diag::counted;
 use brolga_ir::{Context, Module, binary};
@@ -73,10 +74,9 @@ impl fmt::Display for ImageInfo {
         let whose = if self.fits { "this version" } else { "another version or heap: build it again" };
         writeln!(f, "machine    {}, ABI {abi:016x} of {whose}", arch.map_or("unknown", |arch| arch.name()))?;
         for ImageTarget { name, features, .. } in targets {
-            let features = if features.is_empty() {
-                "nothing beyond the baseline".to_owned()
-            } else {
-                features.join(", ")
+            let features = match features.is_empty() {
+                true => "nothing beyond the baseline".to_owned(),
+                false => spoken(features),
             };
             writeln!(f, "target     {name}: {features}")?;
         }
