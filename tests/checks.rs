@@ -138,9 +138,10 @@ fn checks_name_the_same_index_at_every_level() {
         let parsed = program.call(&call).unwrap_or_else(|error| panic!("{call}: {error}"));
         let expected = interpreted.call(&parsed);
         *(if expected.is_ok() { &mut values } else { &mut errors }) += 1;
-        let expected = format!("{expected:?}");
+        let expected = expected.map_err(|failure| failure.to_string());
         for (native, level) in native.iter_mut().zip(levels) {
-            assert_eq!(expected, format!("{:?}", native.call(&parsed)), "{level:?}: {call}");
+            let found = native.call(&parsed).map_err(|failure| failure.to_string());
+            assert_eq!(expected, found, "{level:?}: {call}");
         }
     }
     assert!(values > 500 && errors > 500, "{values} values, {errors} errors");

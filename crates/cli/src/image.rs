@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Build(Build),
+    Build(Box<Build>),
     Info(Info),
 }
 
