@@ -142,7 +142,12 @@ fn an_executable_runs_alone() {
     };
     for (call, shows, status, told) in [
         ("main()", false, 0, "all is well\n"),
-        ("inverse(0)", true, 1, "error: uncaught exception: DivideError: integer division error\n"),
+        (
+            "inverse(0)",
+            true,
+            1,
+            "error: uncaught exception: DivideError: integer division error\n  in inverse(Int64)\n",
+        ),
     ] {
         make(call, shows).unwrap_or_else(|error| panic!("{error}"));
         let (done, all) = run(&app, &[]);
