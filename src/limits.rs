@@ -1,4 +1,4 @@
-//! What ends calls and lets them yield: tokens, fuel, interrupts, and calls as futures.
+//! Ending and suspending calls: tokens, fuel, interrupts, and calls as futures.
 //!
 //! [`Limits`](crate::Limits) belong to one call; [`Guests`] runs many calls on one thread. Nothing here can be caught by the program that it ends.
 

@@ -1,4 +1,4 @@
-//! What a compiler, its code and its heap do: events, names of code for debuggers and profilers, listings, stack traces.
+//! Observing compilation, code and heap: events, code names for debuggers and profilers, listings, stack traces.
 //!
 //! Listeners are attached to an engine, session or runtime and hear what happens from then on. The feature `observe` adds traces for Perfetto,
 //! tables and statistics.

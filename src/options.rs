@@ -1,4 +1,4 @@
-//! What the methods of [`Options`](crate::Options) take.
+//! The parameter types of the methods of [`Options`](crate::Options).
 
 pub use brolga_engine::CpuTarget;
 pub use brolga_gcroots::Lowering as Roots;

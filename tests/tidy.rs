@@ -656,7 +656,7 @@ fn comments_and_literals_are_no_code() {
     assert_eq!(code.lines().count(), 2, "newlines stay");
 }
 
-/// What the library exports is a list that is read before it is changed. Modules that are re-exported whole have one line.
+/// `tests/tidy/facade.txt` lists the exports of the library. A module that is re-exported whole has one line.
 #[test]
 fn the_facade_exports_what_its_list_says() {
     let mut found = Vec::new();
@@ -685,6 +685,16 @@ fn the_facade_exports_what_its_list_says() {
     );
     let root = found.iter().filter(|line| !line.split("  ").next().is_some_and(|name| name.contains("::")));
     assert!(root.count() <= 40, "names at the root of the library are few");
+    let inside = ["brolga::ir::", "brolga::opt::", "brolga::interp::", "brolga::unstable::"];
+    let uses_inside = |path: &String| {
+        let text = read(path);
+        text.lines().any(|line| {
+            line.trim_start().starts_with("use ") && inside.iter().any(|name| line.contains(name))
+        })
+    };
+    let programs = files_below("embedding", ".rs").into_iter().chain(documents());
+    let broken: Vec<String> = programs.filter(uses_inside).collect();
+    hold("Embeddings and documents use the promised part of the library alone:", &broken);
 }
 
 #[test]

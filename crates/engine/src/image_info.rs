@@ -1,4 +1,4 @@
-//! What an image is and what it was made of: identity, program, targets, sizes. Nothing of it is run, and it may be for another machine.
+//! The identity, program, targets and sizes of an image of any machine. No code of the image runs.
 //!
 //! The identity is a hash of all bytes of the file. The program's is a hash of its IR in binary form, so an image is stale exactly if its
 //! source, read again, has another one ([`program_id`]). A trimmed image has a part of its program, and so an identity of its own.
@@ -17,7 +17,7 @@ use brolga_runtime::heap::DEFAULT_ABI;
 use crate::error::Error;
 use crate::program::Program;
 
-/// What an image is ([`info`]). Its text has one line for each fact.
+/// The facts of an image, collected by [`info`]. `Display` writes one line per fact.
 #[derive(Debug)]
 pub struct ImageInfo {
     /// The hash of the file.
@@ -30,7 +30,7 @@ pub struct ImageInfo {
     pub fits: bool,
     /// The size of the file in bytes.
     pub bytes: usize,
-    /// What the file says.
+    /// The contents of the header and tables.
     pub description: Description,
 }
 

@@ -142,6 +142,8 @@ pub(crate) struct Exceptions {
     /// The number of exceptions, in a word that compiled code reads when it installs a handler.
     depth: Cell<usize>,
     stack: RefCell<Vec<Pending>>,
+    /// The depth of an exception that Rust has raised and that has no trace yet; 0 if there is none.
+    untraced: Cell<usize>,
 }
 
 impl Exceptions {
@@ -169,8 +171,21 @@ impl Exceptions {
         result
     }
 
+    /// Pushes an exception whose trace has been taken, or is not wanted.
     pub(crate) fn push(&self, pending: Pending) {
         self.change(|stack| stack.push(pending));
+        self.untraced.set(0);
+    }
+
+    /// Pushes an exception that Rust raises. Its trace is taken on return to compiled code.
+    pub(crate) fn raise(&self, pending: Pending) {
+        self.change(|stack| stack.push(pending));
+        self.untraced.set(self.depth());
+    }
+
+    /// Whether the last exception still needs a trace. Clears the mark.
+    pub(crate) fn take_untraced(&self) -> bool {
+        self.depth() > 0 && self.untraced.replace(0) == self.depth()
     }
 
     pub(crate) fn truncate(&self, depth: usize) {

@@ -549,11 +549,13 @@ impl Thread {
     /// that left a nested entry has its frames already.
     #[cold]
     pub(crate) fn trace_raised(&self) {
-        if let Some(place) = self.exception_depth().checked_sub(1)
-            && self.wants_trace()
-            && !self.traces.has(place)
-        {
-            self.traces.take(place, self.frames());
+        if !self.mutator.exceptions.take_untraced() {
+            return;
+        }
+        let place = self.exception_depth() - 1;
+        match self.wants_trace() {
+            true => self.traces.take(place, self.frames()),
+            false => self.traces.pop(place),
         }
     }
 

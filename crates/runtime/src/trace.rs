@@ -171,11 +171,6 @@ impl TraceStack {
         traces.addresses.extend(frames.take(MAX_FRAMES).map(|frame| frame.return_address));
     }
 
-    /// Whether the exception at `place` has a trace.
-    pub(crate) fn has(&self, place: usize) -> bool {
-        !self.traces.borrow().range(place).is_empty()
-    }
-
     /// The exception at `place` is the one at `from`, rethrown. The traces at `place` and above are dropped.
     pub(crate) fn again(&self, from: usize, place: usize) {
         let traces = &mut *self.traces.borrow_mut();

@@ -1,4 +1,4 @@
-//! What an image says about itself, on any machine: its bytes are checked as when it is opened, and nothing of it is run.
+//! Describes an image of any machine. The bytes are checked as on opening; no code runs.
 
 use brolga_ir::Arch;
 
@@ -6,7 +6,7 @@ use super::header::{self, machine};
 use super::tables::{CODE, CONSTANTS, FUNCTION_WORDS, FUNCTIONS, MODULE, Reader, TABLES, TARGETS};
 use super::{Export, ImageError, ImageTarget, versions};
 
-/// What an image says about itself ([`describe`]). Sizes are in bytes.
+/// The description of an image, made by [`describe`]. Sizes are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
     /// The architecture of its code; `None` for one that this version has no name for.

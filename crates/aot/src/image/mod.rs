@@ -64,7 +64,7 @@
 //! | `elf.rs` | the enclosing shared library |
 //! | `exports.rs` | entries for C |
 //! | `versions.rs` | several targets in one image, and the selection of one |
-//! | `describe.rs` | what an image says about itself, for any machine |
+//! | `describe.rs` | the description of an image of any machine |
 //! | `read.rs` | from bytes to an [`Image`] |
 //! | `write.rs` | from a program's code to bytes, and the atomic replacement of a file |
 

@@ -155,7 +155,7 @@ impl Lowering<'_> {
         self.define(result)
     }
 
-    /// What a method over any number of arguments reads of their tuple, whose type is known at run time only: the length, or an element. No operand needs a box.
+    /// Reads the length or an element of a tuple of collected arguments, whose type is known at run time only. No operand needs a box.
     fn open_tuple(&mut self, op: Builtin, operands: &[Val]) -> Option<Val> {
         let (of, rest) = operands.split_first()?;
         let TypeKind::Tuple { vararg: Some(_), .. } = self.types.kind(of.ty) else { return None };

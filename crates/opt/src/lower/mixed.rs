@@ -98,7 +98,7 @@ struct Candidate {
     uses: usize,
     /// Operands that are numbers whose box would have to be made.
     numbers: usize,
-    /// What is saved and what is paid in one call of the function, in instructions.
+    /// Instructions saved (`gain`) and added (`cost`) per call of the function.
     gain: f32,
     cost: f32,
 }

@@ -43,7 +43,7 @@ impl<'f, 'h> Scope<'f, 'h> {
     }
 
     fn raise_pending(&self, pending: Pending) -> Raised {
-        self.mutator().exceptions.push(pending);
+        self.mutator().exceptions.raise(pending);
         Raised(())
     }
 

@@ -95,7 +95,7 @@ fn in_scope(
         let _entry = thread.enter_own_heap(&runtime);
         with_scope(runtime.heap(), thread.mutator(), |scope| {
             match body(scope, &runtime) {
-                // There is no safepoint between here and compiled code, which roots its result.
+                // Compiled code roots its result, and no safepoint precedes that.
                 Ok(made) => made.get(scope).object.pointer().as_ptr(),
                 Err(_) => {
                     thread.trace_raised();

@@ -40,7 +40,7 @@ const MAX_SPECIAL: usize = 16;
 /// Longer bodies rarely fold to something small, and cost more to try.
 const MAX_INSTS: usize = 400;
 
-/// The same where types decide a test: each test of a type stands for several paths.
+/// The limit where types decide a test: each such test removes several paths.
 const MAX_TYPED_INSTS: usize = 800;
 
 /// The most values that are examined for a condition.
