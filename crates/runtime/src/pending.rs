@@ -211,3 +211,23 @@ impl Exceptions {
         self.change(|stack| stack.iter_mut().filter_map(Pending::object_mut).for_each(&mut visit));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_rust_raises_needs_a_trace_once() {
+        let (exceptions, pending) =
+            (Exceptions::default(), Pending::Kind(ExceptionKind::DivideError, Detail::None));
+        exceptions.raise(pending);
+        assert!(exceptions.take_untraced());
+        assert!(!exceptions.take_untraced(), "it has been taken");
+        exceptions.raise(pending);
+        exceptions.push(pending);
+        assert!(!exceptions.take_untraced(), "a later throw has its trace");
+        exceptions.raise(pending);
+        exceptions.truncate(2);
+        assert!(!exceptions.take_untraced(), "the raised one is gone");
+    }
+}
