@@ -24,4 +24,4 @@
 #[doc(inline)]
 pub use brolga_engine::Stages;
 
-pub use brolga_engine::{Counted, KeptRun, read_unit};
+pub use brolga_engine::{Counted, KeptRun, main_call, read_unit};

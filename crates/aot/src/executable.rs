@@ -1,7 +1,7 @@
 //! Executables: an image, a few instructions that pass it to the run time, and the system's linker.
 //!
 //! ```text
-//!   image ──► object: .rodata  the image, the call       ┐
+//!   image ──► object: .rodata  the program: image, call    ┐
 //!                     .text    main: jmp brolga_image_main ├─ cc ──► executable
 //!   libbrolga_capi.a: the run time, and the code generator ┘
 //! ```
@@ -203,39 +203,37 @@ fn spoken(command: &Command) -> String {
     parts.join(" ")
 }
 
-/// `lea rdi, [image]; mov esi, length; lea rdx, [call]; mov ecx, shows; jmp brolga_image_main`.
-const MAIN: [u8; 29] = [
-    0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0xbe, 0, 0, 0, 0, 0x48, 0x8d, 0x15, 0, 0, 0, 0, 0xb9, 0, 0, 0, 0, 0xe9, 0,
-    0, 0, 0,
-];
-const IMAGE_FIELD: u64 = 3;
+/// `lea rdx, [program]; jmp brolga_image_main`: the arguments of `main` stay in their registers.
+const MAIN: [u8; 12] = [0x48, 0x8d, 0x15, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0];
+const PROGRAM_FIELD: u64 = 3;
+const ROUTINE_FIELD: u64 = 8;
+/// The program of an executable, as [`IMAGE_MAIN`] reads it: the image, its length in bytes, and the call.
+const PROGRAM_BYTES: usize = 24;
+const IMAGE_FIELD: u64 = 0;
 const LENGTH_FIELD: usize = 8;
-const CALL_FIELD: u64 = 15;
-const SHOWS_FIELD: usize = 20;
-const ROUTINE_FIELD: u64 = 25;
+const CALL_FIELD: u64 = 16;
 
-/// A relocatable object whose `main` runs an image with a call. If `shows`, the value of the call is printed.
+/// A relocatable object whose `main` runs an image: its `main`, or a call whose value is printed.
 ///
 /// # Errors
 /// The architecture is not supported, or the call contains a zero byte.
-pub fn executable_object(image: &[u8], call: &str, shows: bool) -> Result<Vec<u8>, ExecutableError> {
+pub fn executable_object(image: &[u8], call: Option<&str>) -> Result<Vec<u8>, ExecutableError> {
     if !cfg!(all(target_arch = "x86_64", unix)) || cfg!(target_vendor = "apple") {
         return Err(ExecutableError::Unsupported { arch: std::env::consts::ARCH });
     }
     let refused = |reason: &str| ExecutableError::Object { reason: reason.to_owned() };
-    let length = u32::try_from(image.len()).map_err(|_| refused("the image is too large"))?;
-    if call.contains('\0') {
+    if call.is_some_and(|call| call.contains('\0')) {
         return Err(refused("the call has a zero byte"));
     }
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let data = object.section_id(StandardSection::ReadOnlyData);
     let image_at = object.append_section_data(data, image, 64);
-    let call_at = object.append_section_data(data, &[call.as_bytes(), &[0]].concat(), 1);
-    let mut code = MAIN;
-    code[LENGTH_FIELD..LENGTH_FIELD + 4].copy_from_slice(&length.to_le_bytes());
-    code[SHOWS_FIELD] = u8::from(shows);
+    let call_at = call.map(|call| object.append_section_data(data, &[call.as_bytes(), &[0]].concat(), 1));
+    let mut program = [0; PROGRAM_BYTES];
+    program[LENGTH_FIELD..LENGTH_FIELD + 8].copy_from_slice(&(image.len() as u64).to_le_bytes());
+    let program_at = object.append_section_data(data, &program, 8);
     let text = object.section_id(StandardSection::Text);
-    let main_at = object.append_section_data(text, &code, 16);
+    let main_at = object.append_section_data(text, &MAIN, 16);
     let symbol = |name: &str, kind, value, size, section| Symbol {
         name: name.as_bytes().to_vec(),
         value,
@@ -255,15 +253,19 @@ pub fn executable_object(image: &[u8], call: &str, shows: bool) -> Result<Vec<u8
     ));
     let routine = object.add_symbol(symbol(IMAGE_MAIN, SymbolKind::Text, 0, 0, SymbolSection::Undefined));
     let here = object.section_symbol(data);
-    for (field, symbol, addend, kind) in [
-        (IMAGE_FIELD, here, image_at as i64, RelocationKind::Relative),
-        (CALL_FIELD, here, call_at as i64, RelocationKind::Relative),
-        (ROUTINE_FIELD, routine, 0, RelocationKind::PltRelative),
-    ] {
-        let flags = RelocationFlags::Generic { kind, encoding: RelocationEncoding::Generic, size: 32 };
-        // The distance is measured from the end of the field.
-        let relocation = Relocation { offset: main_at + field, symbol, addend: addend - 4, flags };
-        object.add_relocation(text, relocation).map_err(|error| refused(&error.to_string()))?;
+    let address = |at, to: u64| (data, program_at + at, here, to as i64, RelocationKind::Absolute, 64);
+    // A distance is measured from the end of its field.
+    let distance = |at, symbol, to: i64, kind| (text, main_at + at, symbol, to - 4, kind, 32);
+    let fields = [
+        Some(address(IMAGE_FIELD, image_at)),
+        call_at.map(|call_at| address(CALL_FIELD, call_at)),
+        Some(distance(PROGRAM_FIELD, here, program_at as i64, RelocationKind::Relative)),
+        Some(distance(ROUTINE_FIELD, routine, 0, RelocationKind::PltRelative)),
+    ];
+    for (section, offset, symbol, addend, kind, size) in fields.into_iter().flatten() {
+        let flags = RelocationFlags::Generic { kind, encoding: RelocationEncoding::Generic, size };
+        let relocation = Relocation { offset, symbol, addend, flags };
+        object.add_relocation(section, relocation).map_err(|error| refused(&error.to_string()))?;
     }
     let stack = object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), object::SectionKind::Other);
     object.section_mut(stack).flags = object::SectionFlags::Elf { sh_flags: 0 };
@@ -278,16 +280,19 @@ mod tests {
     #[test]
     fn the_object_has_main_and_the_image() {
         use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-        let bytes = executable_object(b"an image", "f(1)", true).unwrap();
+        let bytes = executable_object(b"an image", Some("f(1)")).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let main = file.symbol_by_name("main").unwrap();
         assert!(main.is_global() && main.size() == MAIN.len() as u64);
         let data = file.section_by_name(".rodata").unwrap().data().unwrap();
-        assert_eq!(data, b"an imagef(1)\0");
+        assert_eq!(data[..13], *b"an imagef(1)\0");
+        assert_eq!(data.len(), 16 + PROGRAM_BYTES);
+        assert_eq!(data[16 + LENGTH_FIELD..16 + CALL_FIELD as usize], 8u64.to_le_bytes());
+        let relocated = file.section_by_name(".rodata").unwrap().relocations();
+        assert_eq!(relocated.map(|(at, _)| at).collect::<Vec<_>>(), [16 + IMAGE_FIELD, 16 + CALL_FIELD]);
         let text = file.section_by_name(".text").unwrap();
-        assert_eq!(text.relocations().count(), 3);
-        assert_eq!(text.data().unwrap()[LENGTH_FIELD], 8);
-        assert!(executable_object(b"", "f\0", false).unwrap_err().to_string().contains("zero byte"));
+        assert_eq!(text.relocations().count(), 2);
+        assert!(executable_object(b"", Some("f\0")).unwrap_err().to_string().contains("zero byte"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub enum BrolgaCode {
 }
 
 /// Why a function failed. The caller owns it and frees it with `brolga_error_free`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BrolgaError {
     code: BrolgaCode,
     message: CString,
@@ -38,7 +38,7 @@ pub struct BrolgaError {
 }
 
 /// A place in a program. 0 is an unknown line or column.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Place {
     file: CString,
     line: u32,

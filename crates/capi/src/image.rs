@@ -3,7 +3,7 @@
 //! ```text
 //!   brolga_engine_open(path) ────────────────────────────► unit, like a compiled one
 //!   C ── fib(30) ── entry in the image ── exports_call ──► opened once, by the file of the library ──► called in registers
-//!   executable ── main ── image_main(bytes, call) ───────► opened in place, called, status
+//!   executable ── main ── image_main(arguments, bytes) ──► opened in place, called, status
 //! ```
 //!
 //! **Entries.** `crates/aot/src/image/exports.rs` has the exports of an image in memory: a word that is 0 until the image is open, and the distance
@@ -11,7 +11,8 @@
 //! header as the one in memory: a file that has been replaced since is refused. An opened image stays until the process ends, as the library does.
 //!
 //! **Errors of entries.** An entry has the result type of its function, so an error is kept for the thread, like `errno`, and the result
-//! is 0. The first error stays until it is taken: later ones are mostly its consequences. Nothing unwinds into C: exceptions are caught by the call
+//! is 0. The first error stays until it is taken: later ones are mostly its consequences. An image that cannot be opened is not read again by its
+//! entries, only by an explicit `LIBRARY_open`, which may have other options. Nothing unwinds into C: exceptions are caught by the call
 //! through `UntypedFunc`, and panics in `fenced`.
 //!
 //! **Orderings.**
@@ -46,8 +47,8 @@ const FEW: usize = 8;
 /// The exports of an image in memory.
 #[repr(C)]
 struct Exports {
-    /// The opened image; null until it is opened.
-    opened: AtomicPtr<Opened>,
+    /// The opened image, or why it cannot be opened; null until one is known.
+    opened: AtomicPtr<Result<Opened, BrolgaError>>,
     /// The distance from the header to this struct.
     behind: usize,
     count: usize,
@@ -96,7 +97,7 @@ pub unsafe extern "C" fn brolga_engine_open(
 }
 
 /// Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
-/// is unchanged.
+/// is unchanged; one that could not be opened is tried again.
 ///
 /// # Safety
 ///
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn brolga_exports_open(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         // SAFETY: by the contract.
-        unsafe { opened(exports, options) }.map(|_| ())
+        unsafe { opened(exports, Some(options)) }.map(|_| ())
     })
 }
 
@@ -165,23 +166,46 @@ pub extern "C" fn brolga_exports_take_error() -> Option<Box<BrolgaError>> {
     KEPT.try_with(|kept| kept.borrow_mut().take()).ok().flatten()
 }
 
-/// Runs the program of an image, of `length` bytes, by a call such as `main()`, and returns the status of the process; the executables that
-/// `brolga image build --executable` makes call this. The value of the call is printed if `shows` says so.
+/// The program of an executable.
+#[repr(C)]
+pub struct BrolgaExecutable {
+    /// The image.
+    image: *const u8,
+    /// Its length in bytes.
+    length: usize,
+    /// The call, whose value is printed; null for `main`.
+    call: *const c_char,
+}
+
+/// Runs a program with the arguments of `main`, and returns the status of the process; the executables that `brolga image build --executable` makes
+/// call this. Without a call it runs `main()`, or `main(Vector{String})` with the arguments after the first, which names the program.
 ///
 /// # Safety
 ///
-/// There are `length` bytes at `image`, which stay as they are until the process ends; `call` ends in a zero byte. Either may be null, which is an error.
+/// `executable` is null, which is an error, or all that it refers to stays as it is until the process ends; its call is null or ends in a zero byte.
+/// There are `argc` texts at `argv`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn brolga_image_main(
-    image: *const u8,
-    length: usize,
-    call: *const c_char,
-    shows: bool,
+    argc: c_int,
+    argv: *const *const c_char,
+    executable: Option<&'static BrolgaExecutable>,
 ) -> c_int {
     let error = fenced(|| {
+        let BrolgaExecutable { image, length, call } = *given(executable, "executable")?;
         // SAFETY: by the contract.
-        let (bytes, call) = unsafe { (array(image, length, "image")?, c_text(call, "call")?) };
-        run(bytes, call, shows)
+        let image = unsafe { array(image, length, "image") }?;
+        if !call.is_null() {
+            // SAFETY: by the contract.
+            return run(image, Some(unsafe { c_text(call, "call") }?), &[]);
+        }
+        // SAFETY: by the contract.
+        let args = unsafe { array(argv, usize::try_from(argc).unwrap_or(0), "argv") }?;
+        let bytes = |&arg: &*const c_char| match arg.is_null() {
+            true => Err(BrolgaError::null("argv")),
+            // SAFETY: by the contract.
+            false => Ok(unsafe { CStr::from_ptr(arg) }.to_bytes().to_vec()),
+        };
+        run(image, None, &args.iter().skip(1).map(bytes).collect::<Result<Vec<_>, _>>()?)
     });
     let Some(error) = error else { return 0 };
     // A failure to write to the error stream is ignored.
@@ -193,10 +217,19 @@ pub unsafe extern "C" fn brolga_image_main(
     }
 }
 
-fn run(bytes: &'static [u8], call: &str, shows: bool) -> Result<(), BrolgaError> {
+/// Makes a call and prints its value, or runs `main` with these arguments.
+fn run(bytes: &'static [u8], call: Option<&str>, args: &[Vec<u8>]) -> Result<(), BrolgaError> {
     let engine = Engine::new(vouched(None))?;
     let image = engine.open_bytes(bytes)?;
-    let run = image.run(&engine, call)?;
+    let main = match call {
+        Some(call) => call.to_owned(),
+        None => {
+            let main = image.main_call(args);
+            let main = main.map_err(|error| BrolgaError::new(BrolgaCode::Argument, error.to_string()))?;
+            main.ok_or_else(|| BrolgaError::new(BrolgaCode::Lookup, "the program has no function `main()`"))?
+        }
+    };
+    let run = image.run(&engine, &main)?;
     let mut evaluator = run.evaluator();
     let value = evaluator.call(run.call());
     let unwritten = evaluator.take_output_error();
@@ -207,7 +240,7 @@ fn run(bytes: &'static [u8], call: &str, shows: bool) -> Result<(), BrolgaError>
     if let Some(error) = unwritten {
         return Err(BrolgaError::new(BrolgaCode::Machine, format!("cannot write the output: {error}")));
     }
-    if shows {
+    if call.is_some() {
         let told = |error| BrolgaError::new(BrolgaCode::Machine, format!("cannot write the output: {error}"));
         writeln!(std::io::stdout(), "{value}").map_err(told)?;
     }
@@ -220,14 +253,14 @@ fn vouched(options: Option<&BrolgaOptions>) -> Options {
     BrolgaOptions::made(options).doors(unsafe { Doors::open() })
 }
 
-/// The image of the exports, opened.
+/// The image of the exports, opened with these options; without options, by an entry.
 ///
 /// # Safety
 ///
 /// As [`brolga_exports_open`].
 unsafe fn opened(
     exports: *const c_void,
-    options: Option<&BrolgaOptions>,
+    options: Option<Option<&BrolgaOptions>>,
 ) -> Result<&'static Opened, BrolgaError> {
     // SAFETY: null, or as required by `Exports` (`crates/aot/src/image/exports.rs`), and never unloaded.
     let Some(exports) = (unsafe { exports.cast::<Exports>().as_ref::<'static>() }) else {
@@ -235,15 +268,33 @@ unsafe fn opened(
     };
     let known = || {
         // SAFETY: null, or a leaked box.
-        unsafe { exports.opened.load(Ordering::Acquire).as_ref::<'static>() } // E1
+        let known = unsafe { exports.opened.load(Ordering::Acquire).as_ref::<'static>() }?; // E1
+        match known {
+            Err(_) if options.is_some() => None,
+            known => Some(known.as_ref().map_err(Clone::clone)),
+        }
     };
-    if let Some(opened) = known() {
-        return Ok(opened);
+    if let Some(known) = known() {
+        return known;
     }
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(opened) = known() {
-        return Ok(opened);
+    if let Some(known) = known() {
+        return known;
     }
+    // SAFETY: by the contract.
+    let made = unsafe { open(exports, options.flatten()) };
+    // Stays until the process ends, as the library does. A refusal is followed by at most one more for each explicit attempt.
+    let made: &'static Result<Opened, BrolgaError> = Box::leak(Box::new(made));
+    exports.opened.store(std::ptr::from_ref(made).cast_mut(), Ordering::Release); // E2
+    made.as_ref().map_err(Clone::clone)
+}
+
+/// Opens the image of the exports from its file.
+///
+/// # Safety
+///
+/// As [`brolga_exports_open`].
+unsafe fn open(exports: &Exports, options: Option<&BrolgaOptions>) -> Result<Opened, BrolgaError> {
     // SAFETY: by the contract.
     let path = unsafe { file_of(exports) }?;
     let bytes = image::read_file(&path).map_err(brolga::Error::from)?;
@@ -267,10 +318,7 @@ unsafe fn opened(
     if functions.len() != exports.count {
         return Err(BrolgaError::new(BrolgaCode::Machine, "the image has other exports than were loaded"));
     }
-    // Stays until the process ends, as the library does.
-    let opened: &'static Opened = Box::leak(Box::new(Opened { functions, _kept: (engine, image) }));
-    exports.opened.store(std::ptr::from_ref(opened).cast_mut(), Ordering::Release); // E2
-    Ok(opened)
+    Ok(Opened { functions, _kept: (engine, image) })
 }
 
 /// The file from which the system's loader has mapped these exports.

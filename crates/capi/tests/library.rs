@@ -101,13 +101,19 @@ fn a_c_program_calls_the_functions_of_an_image() {
         let file = folder.join("libnumbers.so");
         let whole = fs::read(&file).expect("the image");
         let mut damaged = whole.clone();
-        let last = damaged.len() - 1;
-        damaged[last] ^= 1;
+        let at = damaged.windows(10).position(|window| window == b"fib(Int64)").expect("a name");
+        damaged[at] ^= 1;
         fs::write(&file, &damaged).expect("the image");
         let (done, told) = run(&program, &["broken"]);
         assert!(done.status.success(), "{:?} {told}", done.status);
         assert!(told.contains("fib: 0\nthe image is damaged: "), "{told}");
-        fs::write(&file, &whole).expect("the image");
+        let mended = folder.join("mended");
+        fs::write(&mended, &whole).expect("the image");
+        let (done, told) =
+            run(&program, &["mended", &file.display().to_string(), &mended.display().to_string()]);
+        assert!(done.status.success(), "{:?} {told}", done.status);
+        assert_eq!(told.matches("fib: 0\nthe image is damaged: ").count(), 2, "{told}");
+        assert!(told.ends_with("opened: 1, fib: 5\n"), "{told}");
         let (done, told) = run(&program, &["replaced", &file.display().to_string()]);
         assert!(done.status.success(), "{:?} {told}", done.status);
         assert!(told.contains("was replaced since it was loaded"), "{told}");
@@ -127,6 +133,15 @@ function inverse(d::Int64)::Int64
 end
 "#;
 
+const ARGUMENTS: &str = r#"
+function main(args::Vector{String})::Nothing
+1 ─ %1 = Base.arraylen(args)::Int64
+│   %2 = Base.arrayref(true, args, 1)::String
+│        Main.println(%1, " arguments, the first is ", %2)::Nothing
+└──      return nothing
+end
+"#;
+
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn an_executable_runs_alone() {
@@ -136,23 +151,32 @@ fn an_executable_runs_alone() {
     let linker = Linker::find(None, &path, archive).unwrap_or_else(|error| panic!("{error}"));
     let program = Program::read("program.jlir", PROGRAM.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let app = folder.join("app");
-    let make = |call: &str, shows: bool| {
+    let make = |program: &Program, run: Run<'_>| {
         let options = Options::new().cpu_target(CpuTarget::Generic);
-        image::build_executable(&program, &options, &Run { call, shows }, &linker, &app)
+        image::build_executable(program, &options, run, &linker, &app)
     };
-    for (call, shows, status, told) in [
-        ("main()", false, 0, "all is well\n"),
+    let division = "error: uncaught exception: DivideError: integer division error\n  in inverse(Int64)\n";
+    for (what, args, status, told) in [
+        (Run::Main, [].as_slice(), 0, "all is well\n"),
         (
-            "inverse(0)",
-            true,
+            Run::Main,
+            &["one"],
             1,
-            "error: uncaught exception: DivideError: integer division error\n  in inverse(Int64)\n",
+            "error: the program takes no arguments: it has no method `main(Vector{String})`\n",
         ),
+        (Run::Value("inverse(0)"), &[], 1, division),
+        (Run::Value("inverse(7)"), &["ignored"], 0, "142\n"),
     ] {
-        make(call, shows).unwrap_or_else(|error| panic!("{error}"));
-        let (done, all) = run(&app, &[]);
-        assert_eq!((done.status.code(), all.as_str()), (Some(status), told), "{call}");
+        make(&program, what).unwrap_or_else(|error| panic!("{error}"));
+        let (done, all) = run(&app, args);
+        assert_eq!((done.status.code(), all.as_str()), (Some(status), told), "{what:?}");
     }
+    let takes = Program::read("takes.jlir", ARGUMENTS.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    make(&takes, Run::Main).unwrap_or_else(|error| panic!("{error}"));
+    let (_, all) = run(&app, &["a b", "$x\n"]);
+    assert_eq!(all, "2 arguments, the first is a b\n");
+    let (_, all) = run(&app, &[]);
+    assert!(all.contains("BoundsError"), "{all}");
     // A byte of the image inside the executable is another one.
     let mut bytes = fs::read(&app).expect("the executable");
     let at = bytes.windows(8).rposition(|window| window == b"BRLGIMG\x1a").expect("the image");
@@ -164,7 +188,7 @@ fn an_executable_runs_alone() {
     let (done, all) = run(&damaged, &[]);
     assert_eq!(done.status.code(), Some(4), "{all}");
     assert!(all.starts_with("error: the image is damaged: "), "{all}");
-    let error = make("nobody(1)", true).expect_err("there is no such function").to_string();
+    let error = make(&program, Run::Value("nobody(1)")).expect_err("there is no such function").to_string();
     assert!(error.contains("nobody"), "{error}");
     let left: Vec<_> =
         fs::read_dir(&folder).expect("the folder").flatten().map(|entry| entry.file_name()).collect();

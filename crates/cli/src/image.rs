@@ -73,7 +73,7 @@ struct Build {
     /// The name of the library for C, which `NAME_open` begins with; by default the output's name without `lib`
     #[arg(long, value_name = "NAME")]
     library: Option<String>,
-    /// Make an executable that runs `main()`, or the call of `--call`, by the system's C compiler
+    /// Make an executable that runs `main()`, `main(args::Vector{String})` with its arguments, or the call of `--call`, by the system's C compiler
     #[arg(long, conflicts_with_all = ["exports", "export_all", "header", "library"])]
     executable: bool,
     /// The call that an executable makes instead of `main()`; the value is printed as Julia would
@@ -202,8 +202,8 @@ fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
     };
     if build.executable {
         let linker = linker(build)?;
-        let run = Run { call: build.call.as_deref().unwrap_or("main()"), shows: build.call.is_some() };
-        let made = image::build_executable(&program, &options, &run, &linker, &build.output);
+        let run = build.call.as_deref().map_or(Run::Main, Run::Value);
+        let made = image::build_executable(&program, &options, run, &linker, &build.output);
         return made.map_err(refused);
     }
     let Some(library) = library(build)? else {

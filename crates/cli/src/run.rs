@@ -1,5 +1,6 @@
 //! `brolga run FILE`: runs a program's `main()`, or a call, whose value is printed.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use brolga::cache::Cache;
 use brolga::image;
+use brolga::image::UntakenArguments;
 use brolga::ir::Module;
 use brolga::ir::text::Call;
 use brolga::limits::Fuel;
@@ -15,6 +17,7 @@ use brolga::observe::events::EventListener;
 use brolga::observe::{CodeListener, JitDump, Live, Several, Trace};
 use brolga::session;
 use brolga::session::{Session, Workers};
+use brolga::unstable::main_call;
 use brolga::{Engine, Evaluator, Failure, Limits, Program, Runtime};
 
 use super::caching::Caching;
@@ -34,6 +37,9 @@ pub(crate) struct Args {
     /// The program, in the text form or as a dump of Julia's typed IR; `-` reads the standard input
     #[arg(required_unless_present = "image")]
     file: Option<String>,
+    /// The arguments of the program, for `main(args::Vector{String})`
+    #[arg(last = true, value_name = "ARGS", conflicts_with = "call")]
+    arguments: Vec<OsString>,
     /// Run the code of an image or package that `brolga image build` has written
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "interp"])]
     image: Option<String>,
@@ -84,8 +90,21 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
 }
 
-/// The call of a program for which none is named.
-const MAIN: &str = "main()";
+impl Args {
+    /// The text of the requested call, or of the one that starts the program, which `main` finds.
+    fn call(
+        &self,
+        main: impl FnOnce(&[Vec<u8>]) -> Result<Option<String>, UntakenArguments>,
+    ) -> Result<String, Stop> {
+        if let Some(call) = &self.call {
+            return Ok(call.clone());
+        }
+        let args: Vec<Vec<u8>> = self.arguments.iter().map(|arg| arg.as_encoded_bytes().to_vec()).collect();
+        let call = main(&args).map_err(|error| Stop::Usage(error.to_string()))?;
+        let none = "the program has no function `main()`; name a call with `--call`";
+        call.ok_or_else(|| Stop::Input(none.to_owned()))
+    }
+}
 
 /// The reports of a run.
 #[derive(Default)]
@@ -199,16 +218,14 @@ fn run_engine(
     }
     if let (Some(bytes), Some(engine)) = (image, &engine) {
         let image = engine.open_bytes(bytes)?;
-        if args.call.is_none() && image.declaration(MAIN)?.is_none() {
-            return Err(no_main());
-        }
-        let run = image.run(engine, args.call.as_deref().unwrap_or(MAIN))?;
+        let run = image.run(engine, &args.call(|given| image.main_call(given))?)?;
         return make_call(args, Some(engine), run.program(), run.call(), run.evaluator());
     }
     let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
-    let call = args.call.as_deref().unwrap_or(MAIN);
     let fuel = args.fuel.map(Fuel::new);
-    let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, call)) {
+    // The program is not read yet: a run of `main` that was kept is of the method that takes what is given.
+    let likely = args.call(|given| main_call(["main()", "main(Vector{String})"], given))?;
+    let done = match engine.as_ref().and_then(|engine| engine.kept_run(name, &bytes, &likely)) {
         Some(run) => make_call(
             args,
             engine.as_ref(),
@@ -219,10 +236,10 @@ fn run_engine(
         None => {
             let program = Program::read(name, &bytes)?;
             let program = if fuel.is_some() && engine.is_none() { program.priced() } else { program };
-            run_by(args, engine.as_ref(), &program, || {
-                let evaluator = evaluator(&program, engine.as_ref(), &args.how)?;
-                Ok(fuelled(evaluator.keeping_run(call), fuel.as_ref()))
-            })
+            let call = args.call(|given| program.main_call(given))?;
+            let evaluator = evaluator(&program, engine.as_ref(), &args.how)?.keeping_run(&call);
+            let evaluator = fuelled(evaluator, fuel.as_ref());
+            make_call(args, engine.as_ref(), &program, &program.call(&call)?, evaluator)
         }
     };
     if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
@@ -240,10 +257,9 @@ fn run_remote(args: &Args, listeners: &Listeners, cache: Option<&Arc<Cache>>) ->
     let program = Program::read(name, &bytes)?;
     let limits = args.timeout.map_or_else(Limits::new, |after| Limits::new().timeout(after));
     let fuel = args.fuel.map(Fuel::new);
-    let done = run_by(args, None, &program, || {
-        let evaluator = limited(Evaluator::remote(&program, &engine, limits), &args.how);
-        Ok(fuelled(evaluator, fuel.as_ref()))
-    });
+    let call = program.call(&args.call(|given| program.main_call(given))?)?;
+    let evaluator = limited(Evaluator::remote(&program, &engine, limits), &args.how);
+    let done = make_call(args, None, &program, &call, fuelled(evaluator, fuel.as_ref()));
     if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
         say_fuel(units, fuel);
     }
@@ -301,10 +317,8 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
         }
         Source::Package(bytes) => drop(dylib.open_package_bytes(bytes).map_err(Stop::session)?),
     }
-    let has_main = dylib.methods().map_err(Stop::session)?.iter().any(|method| method.name == "main");
-    if args.call.is_none() && !has_main {
-        return Err(no_main());
-    }
+    let methods = dylib.methods().map_err(Stop::session)?;
+    let call = args.call(|given| main_call(methods.iter().map(|method| method.symbol.as_str()), given))?;
     let module = Module::new(session.context().view());
     let mut evaluator = session::Evaluator::new(&dylib, &module);
     let fuel = args.fuel.map(Fuel::new);
@@ -313,8 +327,7 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
         Some(after) => limits.timeout(after),
         None => limits,
     };
-    let call = args.call.as_deref().unwrap_or(MAIN);
-    let value = session.runtime().limited(&limits, || evaluator.evaluate("call", call));
+    let value = session.runtime().limited(&limits, || evaluator.evaluate("call", &call));
     let value = value.unwrap_or_else(|ended| Err(Failure::Stopped(ended.to_string())));
     if let (Some(units), Some(fuel)) = (args.fuel, &fuel) {
         say_fuel(units, fuel);
@@ -341,24 +354,6 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
         return Err(Stop::No(error.to_string()));
     }
     if args.call.is_some() { out(value) } else { Ok(()) }
-}
-
-fn no_main() -> Stop {
-    Stop::Input("the program has no function `main()`; name a call with `--call`".to_owned())
-}
-
-fn run_by<'p>(
-    args: &Args,
-    engine: Option<&Engine>,
-    program: &'p Program,
-    evaluator: impl FnOnce() -> Result<Evaluator<'p>, Stop>,
-) -> Done {
-    let main = program.module().cx.types.function_of("main");
-    if args.call.is_none() && program.module().methods(main).is_empty() {
-        return Err(no_main());
-    }
-    let call = program.call(args.call.as_deref().unwrap_or(MAIN))?;
-    make_call(args, engine, program, &call, evaluator()?)
 }
 
 fn make_call(

@@ -59,6 +59,7 @@ use crate::emission::{Emission, weight};
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
 use crate::library::Resolved;
+use crate::main_call::main_call;
 use crate::options::{Options, tier};
 use crate::pipeline::{Pipeline, Settings};
 use crate::program::Program;
@@ -68,6 +69,7 @@ use brolga_jit::abi::abi_of;
 
 pub use crate::image_info::{ImageInfo, info, program_id};
 pub use crate::library::{Library, LibraryImage};
+pub use crate::main_call::UntakenArguments;
 pub use crate::options::{BuildReport, Progress};
 pub use brolga_aot::executable::{ExecutableError, Linker};
 pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
@@ -110,32 +112,36 @@ pub fn build_library(program: &Program, options: &Options, library: &Library) ->
     Ok(LibraryImage { image, header: resolved.header(), functions: resolved.symbols() })
 }
 
-/// Builds an executable that runs a program by a call such as `main()`: an image with the run time, linked by the system's linker.
+/// Builds an executable that runs a program: an image with the run time, linked by the system's linker.
 ///
 /// # Errors
 /// As [`build`]; the program does not have the called function; the linker fails.
 pub fn build_executable(
     program: &Program,
     options: &Options,
-    run: &Run<'_>,
+    run: Run<'_>,
     linker: &Linker,
     output: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    // Errors of the call are reported here, not when the executable starts.
-    program.call(run.call)?;
-    let called = trim::named_in(program.module(), run.call);
+    let (call, called) = match run {
+        Run::Main => (None, trim::named(program.module(), &["main".to_owned()])?),
+        Run::Value(call) => {
+            // Errors of the call are reported here, not when the executable starts.
+            program.call(call)?;
+            (Some(call), trim::named_in(program.module(), call))
+        }
+    };
     let image = Making::new(options).whole(program.module(), called, None)?;
-    let object = executable_object(&image, run.call, run.shows)?;
-    Ok(linker.link(&object, output.as_ref())?)
+    Ok(linker.link(&executable_object(&image, call)?, output.as_ref())?)
 }
 
-/// The call that an executable makes.
+/// What an executable runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// The call.
-    pub call: &'a str,
-    /// Whether its value is printed.
-    pub shows: bool,
+pub enum Run<'a> {
+    /// `main()`, or `main(Vector{String})` with the arguments of the process.
+    Main,
+    /// A call, such as `fib(35)`, whose value is printed.
+    Value(&'a str),
 }
 
 /// Which parameters of an exported function are addresses.
@@ -369,6 +375,15 @@ impl Image {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The text of the call that starts the program with these arguments: `main()`, or `main` with a vector of them. `None` if it has no `main`.
+    ///
+    /// # Errors
+    /// There are arguments, and no method `main(Vector{String})`.
+    pub fn main_call(&self, args: &[Vec<u8>]) -> Result<Option<String>, UntakenArguments> {
+        let symbols = self.functions.functions.named("main");
+        main_call(symbols.iter().map(String::as_str), args)
     }
 
     /// A module with the global variables, and with the declarations of the functions with a bare name.

@@ -12,6 +12,7 @@
 //! | [`remote`] | [`remote::RemoteEngine`]: compiles here, and runs in another process |
 //! | [`bridge`], `evaluate` | [`Evaluator`]: calls and tests written as text, run natively or by the interpreter |
 //! | `kept_run` | [`KeptRun`]: a call whose code is in a cache or an image, run without reading the program |
+//! | `main_call` | [`main_call`]: the call by which a process starts a program |
 //! | `format` | the normal form of a text, with its comments |
 //! | `cached` | code that outlives the process: looked up in a cache before it is compiled |
 //! | [`emit`] | listings and object files |
@@ -35,6 +36,7 @@ pub mod image;
 mod image_info;
 mod kept_run;
 mod library;
+mod main_call;
 mod options;
 mod pipeline;
 mod prelude;
@@ -53,6 +55,7 @@ pub use evaluate::{Counted, Evaluator, Failure, Verdict};
 pub use format::format;
 pub use image::Image;
 pub use kept_run::KeptRun;
+pub use main_call::main_call;
 pub use options::{Options, tier};
 pub use prelude::names as library_functions;
 pub use program::{Program, read_unit};

@@ -19,6 +19,7 @@ use brolga_ir::{Context, FuncId, Module, Type, doors, fuel};
 use brolga_opt::lower::is_julia_function;
 
 use crate::error::{Broken, Error};
+use crate::main_call::{UntakenArguments, main_call};
 use crate::{prelude, varargs};
 
 /// A verified module with its source text and the tests in it.
@@ -190,6 +191,17 @@ impl Program {
             return Err(Box::new(Broken { source: self.source.clone(), findings }).into());
         }
         Ok(())
+    }
+
+    /// The text of the call that starts the program with these arguments: `main()`, or `main` with a vector of them. `None` if it has no `main`.
+    ///
+    /// # Errors
+    /// There are arguments, and no method `main(Vector{String})`.
+    pub fn main_call(&self, args: &[Vec<u8>]) -> Result<Option<String>, UntakenArguments> {
+        let cx = &self.module().cx;
+        let methods = self.module().methods(cx.types.function_of("main"));
+        let symbols: Vec<String> = methods.iter().map(|&id| self.module()[id].symbol(cx)).collect();
+        main_call(symbols.iter().map(String::as_str), args)
     }
 
     /// Reads a call of one of the program's functions, such as `fib(35)`.

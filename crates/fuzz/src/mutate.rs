@@ -143,7 +143,7 @@ pub fn seal(bytes: &mut [u8]) {
     header[8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Updates the length and the checksum of a damaged image, so that the reader proceeds past them.
+/// Seals a damaged image to its last byte, so that the reader proceeds past them.
 pub fn seal_image(bytes: &mut [u8]) {
     // The header follows the program headers, as specified in `aot::image`.
     const HEADER: usize = 64 + 56 * 5;
@@ -153,7 +153,7 @@ pub fn seal_image(bytes: &mut [u8]) {
     let Some(field) = bytes.get_mut(LENGTH) else { return };
     field.copy_from_slice(&length.to_le_bytes());
     bytes[CHECKSUM].fill(0);
-    let checksum = crc(bytes);
+    let checksum = crc(&bytes[HEADER..]);
     bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 

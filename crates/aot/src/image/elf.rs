@@ -30,7 +30,7 @@ struct Section {
     align: usize,
 }
 
-/// The bytes of the file.
+/// The bytes of the file. The sealed part precedes everything that only tools read.
 pub(super) fn write(
     parts: &ImageParts<'_>,
     placed: &Placed<'_>,
@@ -333,6 +333,6 @@ pub(super) fn write(
     elf.write_strtab_section_header();
     elf.write_shstrtab_section_header();
     debug_assert_eq!(elf.reserved_len(), elf.len());
-    header::seal(&mut buffer);
+    header::seal(&mut buffer, write_end);
     Ok(buffer)
 }

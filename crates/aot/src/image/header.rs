@@ -4,12 +4,17 @@
 //!   0  magic: 8 bytes          24  ABI id             48  0
 //!   8  version                 32  machine            52  0
 //!  12  checksum                36  flags              56  tables: offset and length of each, 32 bits
-//!  16  length of the file      40  imports, from the code
+//!  16  end of the sealed part  40  imports, from the code
 //! ```
 //!
-//! It follows the program headers, at [`AT`]. The checksum is a CRC-32 of the whole file with zeros in its
-//! own position: it detects every change of up to 32 consecutive bits, and misses any other with a
-//! probability of 2⁻³². It detects damage, not malice.
+//! It follows the program headers, at [`AT`].
+//!
+//! **The sealed part** is what the system's loader maps: from the header to the end of the last segment.
+//! The reader uses nothing else. Symbols and section headers come after it, and the ELF header counts them,
+//! so `strip` and `objcopy` leave an image valid.
+//!
+//! The checksum is a CRC-32 of the sealed part with zeros in its own position: it detects every change of up
+//! to 32 consecutive bits, and misses any other with a probability of 2⁻³². It detects damage, not malice.
 
 use brolga_ir::Arch;
 
@@ -17,7 +22,7 @@ use super::tables::TABLES;
 use super::{ImageError, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// The number of program headers that precede it.
 pub(super) const PROGRAM_HEADERS: u32 = 5;
 /// The offset of the header.
@@ -92,21 +97,21 @@ pub fn is_header_of(in_memory: &[u8; BYTES], file: &[u8]) -> bool {
     file.get(AT..AT + BYTES) == Some(in_memory)
 }
 
-/// Writes length and checksum into a finished file.
-pub(super) fn seal(file: &mut [u8]) {
-    let length = file.len() as u64;
+/// Writes the end of the sealed part and its checksum into a file.
+pub(super) fn seal(file: &mut [u8], end: usize) {
     if let Some(field) = file.get_mut(AT + 16..AT + 24) {
-        field.copy_from_slice(&length.to_le_bytes());
+        field.copy_from_slice(&(end as u64).to_le_bytes());
     }
-    let sum = checksum(file);
+    let sum = checksum(file.get(AT..end).unwrap_or_default());
     if let Some(field) = file.get_mut(AT + CHECKSUM..AT + CHECKSUM + 4) {
         field.copy_from_slice(&sum.to_le_bytes());
     }
 }
 
-fn checksum(file: &[u8]) -> u32 {
+/// The checksum of a sealed part.
+fn checksum(sealed: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    let (before, rest) = file.split_at((AT + CHECKSUM).min(file.len()));
+    let (before, rest) = sealed.split_at(CHECKSUM.min(sealed.len()));
     hasher.update(before);
     hasher.update(&[0; 4]);
     hasher.update(rest.get(4..).unwrap_or_default());
@@ -115,7 +120,7 @@ fn checksum(file: &[u8]) -> u32 {
 
 /// Reads the header of a file and checks it against the file and this process.
 pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, ImageError> {
-    let header = checked(file)?;
+    let (header, end) = checked(file)?;
     let (found, known) = (word(header, MACHINE), machine(expected.arch));
     if found != u32::from(known) {
         return Err(ImageError::Machine { found: found as u16, known });
@@ -124,12 +129,12 @@ pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, Image
     if abi != expected.abi {
         return Err(ImageError::Abi { found: abi, known: expected.abi });
     }
-    contents(header, file)
+    contents((header, end))
 }
 
 /// Reads the header of a file for whatever machine and ABI, and checks it against the file.
 pub(super) fn read_any(file: &[u8]) -> Result<Header, ImageError> {
-    contents(checked(file)?, file)
+    contents(checked(file)?)
 }
 
 fn word(header: &[u8; BYTES], at: usize) -> u32 {
@@ -140,8 +145,8 @@ fn wide(header: &[u8; BYTES], at: usize) -> u64 {
     u64::from(word(header, at)) | u64::from(word(header, at + 4)) << 32
 }
 
-/// The header of a file of this version that is as it was written.
-fn checked(file: &[u8]) -> Result<&[u8; BYTES], ImageError> {
+/// The header of a file of this version whose sealed part is as it was written, and the end of that part.
+fn checked(file: &[u8]) -> Result<(&[u8; BYTES], usize), ImageError> {
     let not = |reason| Err(ImageError::NotAnImage { reason });
     if file.get(..4) != Some(&ELF_MAGIC) {
         return not("it is not an ELF file");
@@ -155,27 +160,28 @@ fn checked(file: &[u8]) -> Result<&[u8; BYTES], ImageError> {
     if word(header, 8) != VERSION {
         return Err(ImageError::Version { found: word(header, 8), known: VERSION });
     }
-    let length = wide(header, 16);
-    if length != file.len() as u64 {
-        let reason = format!("it has {} bytes, and was written with {length}", file.len());
+    let end = wide(header, 16);
+    let sealed = usize::try_from(end).ok().and_then(|end| file.get(AT..end));
+    let Some(sealed) = sealed.filter(|sealed| sealed.len() >= BYTES) else {
+        let reason = format!("it has {} bytes, and was written with {end} or more", file.len());
         return Err(ImageError::Damaged { reason });
-    }
-    if checksum(file) != word(header, CHECKSUM) {
+    };
+    if checksum(sealed) != word(header, CHECKSUM) {
         let reason = "its bytes do not have the checksum that was written with them".to_owned();
         return Err(ImageError::Damaged { reason });
     }
-    Ok(header)
+    Ok((header, sealed.len() + AT))
 }
 
-/// The contents of a header, with tables inside the file.
-fn contents(header: &[u8; BYTES], file: &[u8]) -> Result<Header, ImageError> {
+/// The contents of a header, with tables inside the sealed part, which ends at `end`.
+fn contents((header, end): (&[u8; BYTES], usize)) -> Result<Header, ImageError> {
     let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     let mut tables = [Place::default(); TABLES];
     for (index, place) in tables.iter_mut().enumerate() {
         let at = DIRECTORY + 8 * index;
         *place = Place { offset: word(header, at) as usize, length: word(header, at + 4) as usize };
-        if place.offset > file.len() || place.length > file.len() - place.offset {
-            return damaged("a table is outside the file");
+        if place.offset > end || place.length > end - place.offset {
+            return damaged("a table is outside the sealed part");
         }
     }
     let imports_at = word(header, 40) as usize;

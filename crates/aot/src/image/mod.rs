@@ -38,8 +38,8 @@
 //! | imports, constants | read, write | |
 //!
 //! **Reading trusts only the text.** First the magic number and the version are checked, then the length and
-//! the checksum of the whole file, then ABI id, machine and targets; only then are the tables read, with
-//! bounds checks. The module is read by `brolga_ir::binary` and verified. Machine code cannot be checked: an
+//! the checksum of what is mapped, then ABI id, machine and targets; only then are the tables read, with
+//! bounds checks. What follows the mapped part is for tools and may be stripped. The module is read by `brolga_ir::binary` and verified. Machine code cannot be checked: an
 //! image is code, and is opened by an explicit path only.
 //!
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on

@@ -358,18 +358,18 @@ fn symbols_that_an_image_cannot_hold_are_refused_by_name() {
 
 #[test]
 fn files_that_are_not_images_are_refused_with_a_reason() {
-    let bytes = image();
+    let whole = image();
     let message = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
     assert!(message(b"").contains("not an ELF file"));
     assert!(message(b"\x7fELF").contains("ends before the header"));
     assert!(message(&[b"\x7fELF".as_slice(), &[0; 1000]].concat()).contains("no header of an image"));
     let with = |at: usize, byte: u8| {
-        let mut bytes = bytes.clone();
+        let mut bytes = whole.clone();
         bytes[header::AT + at] ^= byte;
-        header::seal(&mut bytes);
+        header::seal(&mut bytes, sealed(&whole));
         opened(&bytes).unwrap_err()
     };
-    assert!(matches!(with(8, 2), ImageError::Version { found: 1, known: 3 }));
+    assert!(matches!(with(8, 2), ImageError::Version { found: 6, known: 4 }));
     assert!(matches!(with(24, 1), ImageError::Abi { known: ABI, .. }));
     assert!(matches!(with(32, 1), ImageError::Machine { .. }));
 }
@@ -503,11 +503,13 @@ fn damage(count: usize, seed: u64) {
     let mut rng = Rng(seed);
     for turn in 0..count {
         let whole = &kinds[rng.below(3)];
-        let mut bytes = whole.clone();
+        let (mut bytes, end) = (whole.clone(), sealed(whole));
+        // What precedes and follows the sealed part is not read.
+        let inside = |rng: &mut Rng| header::AT + rng.below(end - header::AT);
         match turn % 4 {
-            0 => bytes.truncate(rng.below(whole.len())),
+            0 => bytes.truncate(rng.below(end)),
             1 => {
-                let at = rng.below(whole.len());
+                let at = inside(&mut rng);
                 bytes[at] ^= 1 << rng.below(8);
             }
             2 => {
@@ -521,7 +523,7 @@ fn damage(count: usize, seed: u64) {
             }
             _ => {
                 for _ in 0..1 + rng.below(4) {
-                    let at = rng.below(whole.len());
+                    let at = inside(&mut rng);
                     bytes[at] = bytes[at].wrapping_add(1 + rng.below(255) as u8);
                 }
                 if bytes == *whole {
@@ -530,7 +532,7 @@ fn damage(count: usize, seed: u64) {
             }
         }
         assert!(opened(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
-        header::seal(&mut bytes);
+        header::seal(&mut bytes, end);
         // Reading anything later must not panic either.
         if let Ok(image) = opened(&bytes) {
             let _ = (image.module.module(), image.functions.all(), image.functions.ids().count());
@@ -551,6 +553,31 @@ fn damage_is_an_error() {
 #[ignore = "takes minutes; run with --ignored"]
 fn damage_is_an_error_a_hundred_thousand_times() {
     damage(100_000, 2);
+}
+
+/// The end of the sealed part of an image.
+fn sealed(image: &[u8]) -> usize {
+    let field = image[header::AT + 16..header::AT + 24].try_into().unwrap();
+    u64::from_le_bytes(field) as usize
+}
+
+#[test]
+fn symbols_and_sections_are_for_tools_alone() {
+    for whole in [image(), library_image()] {
+        let end = sealed(&whole);
+        let mut stripped = whole[..end].to_vec();
+        // No section headers, and no names of sections.
+        stripped[40..48].fill(0);
+        stripped[60..64].fill(0);
+        let (before, after) = (opened(&whole).unwrap(), opened(&stripped).unwrap());
+        assert_eq!(after.functions.all(), before.functions.all());
+        assert_eq!(after.exports, before.exports);
+        use object::{Object as _, ObjectSegment as _};
+        let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*whole).unwrap();
+        let loaded = file.segments().map(|segment| segment.file_range());
+        assert_eq!(loaded.map(|(at, length)| at + length).max(), Some(end as u64));
+        assert!(opened(&whole[..end - 1]).is_err());
+    }
 }
 
 #[test]
