@@ -9,9 +9,10 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use brolga::Program;
+use brolga::build::Type;
 use brolga::heap::{Root, Scope};
-use brolga::session::{Raised, Signature};
+use brolga::session::{CFn, Raised, Signature};
+use brolga::{Doors, Program};
 
 use crate::callback::{BrolgaFreeFn, Data};
 use crate::definitions::told;
@@ -19,6 +20,7 @@ use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::object::BrolgaObject;
 use crate::out::given;
+use crate::plain::BrolgaPlainFn;
 use crate::runtime::BrolgaRuntime;
 use crate::text::{give_text, name};
 use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
@@ -139,6 +141,92 @@ pub unsafe extern "C" fn brolga_dylib_redefine_host(
         }
         Ok(())
     })
+}
+
+/// Defines a function of the host by its own C type, which programs call with arguments in registers: `stock(article::Int64, price::Float64)::Float64` is
+/// `double stock(void *data, int64_t article, double price)`. Arguments and result are integers, floats, `Bool` (`bool`) and `Ptr` (a pointer); a result `Nothing` is `void`. All else is as for `brolga_dylib_define_host`.
+///
+/// With `fails` the function returns a struct of the result and an error, `struct { double value; BrolgaError *error; }`, or `BrolgaError *` for a result `Nothing`. The error is null, or
+/// belongs to the library afterwards and is what the program catches as an `ErrorException`.
+///
+/// # Safety
+///
+/// `header` is null or ends in a zero byte. `function` has the type that the header says, keeps to it, may be called on any thread and by several at the same time, and
+/// returns: no exception of C++ and no `longjmp` leaves it. `free` is what `BrolgaFreeFn` says.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_define_plain_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    function: BrolgaPlainFn,
+    fails: bool,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let data = Data::new(data, free);
+        // SAFETY: by the contract.
+        let (dylib, signature, function) = plain(dylib, unsafe { name(header) }, function, fails, data)?;
+        // SAFETY: by the contract.
+        let doors = unsafe { Doors::open() };
+        Ok(dylib.dylib.define_c_fn(doors, &signature, function)?)
+    })
+}
+
+/// As `brolga_dylib_define_plain_host`, and replaces the function of its name and types, as `brolga_dylib_redefine_host` does.
+///
+/// # Safety
+///
+/// As `brolga_dylib_define_plain_host`.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_redefine_plain_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    function: BrolgaPlainFn,
+    fails: bool,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+    notes: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let data = Data::new(data, free);
+        // SAFETY: by the contract.
+        let (dylib, signature, function) = plain(dylib, unsafe { name(header) }, function, fails, data)?;
+        // SAFETY: by the contract.
+        let doors = unsafe { Doors::open() };
+        let redefined = dylib.dylib.redefine_c_fn(doors, &signature, function)?;
+        if let Some(notes) = notes {
+            give_text(notes, &told(&redefined));
+        }
+        Ok(())
+    })
+}
+
+/// The parts of a plain host function's definition.
+fn plain<'a>(
+    dylib: Option<&'a BrolgaDylib>,
+    header: Result<&str, BrolgaError>,
+    function: BrolgaPlainFn,
+    fails: bool,
+    data: Data,
+) -> Result<(&'a BrolgaDylib, Signature, CFn), BrolgaError> {
+    let (dylib, function) = (given(dylib, "dylib")?, given(function, "function")?);
+    let signature = signature(dylib, header?)?;
+    let no_value = |ty: &Type| *ty == Type::CHAR;
+    if signature.params.iter().chain([&signature.result]).any(no_value) {
+        let text = "C has no type for `Char`: a host function gets one by `brolga_dylib_define_host`";
+        return Err(BrolgaError::new(BrolgaCode::Argument, text));
+    }
+    let function = CFn::new(function as *const (), data.pointer().cast(), data);
+    if !fails {
+        return Ok((dylib, signature, function));
+    }
+    let function = function.failing(|error| {
+        // SAFETY: by the contract of the definition it is an error of this library, whose ownership the function passes.
+        unsafe { Box::<BrolgaError>::from_raw(error.cast()) }.text()
+    });
+    Ok((dylib, signature, function))
 }
 
 /// The parts of a host function's definition: the dylib, the signature and the function.
