@@ -1,6 +1,6 @@
 //! What a module of C and the builders of its functions share: the context, the functions, types by their names.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brolga::Program;
@@ -14,7 +14,7 @@ pub(crate) struct Building {
     /// `None` after the program was made.
     module: Mutex<Option<Module>>,
     /// Types that were asked for, by name.
-    types: Mutex<HashMap<String, Type>>,
+    types: Mutex<BTreeMap<String, Type>>,
 }
 
 impl From<BuildError> for BrolgaError {

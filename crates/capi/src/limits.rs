@@ -153,8 +153,8 @@ pub unsafe extern "C" fn brolga_function_call_limited(
 /// A function of C that makes calls under limits.
 pub type BrolgaLimitedFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
 
-/// Calls `body` with `data`, on this thread: all calls of functions of the run time in it, of every kind, are one call under limits. Where a limit is reached, the call that runs ends with
-/// `BROLGA_CODE_ENDED`, those after it do not begin, and so does this function when `body` has returned. Null limits are none.
+/// Calls `body` with `data`, on this thread: all calls of functions of the run time in it, of every kind, are one call under limits. Where a limit is reached, the call that runs, and each
+/// call after it in `body`, is an error with the exception `InterruptException`, which programs do not catch; when `body` has returned, this function returns an error with the code `BROLGA_CODE_ENDED`. Null limits are none.
 ///
 /// # Safety
 ///

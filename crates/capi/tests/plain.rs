@@ -308,8 +308,9 @@ fn limits_end_plain_calls() {
             BrolgaCode::Argument
         );
     }
-    assert_eq!(ENDED.load(Ordering::SeqCst), 2 * BrolgaCode::Ended as usize);
-    assert_eq!(code(brolga_take_error()), BrolgaCode::Ended);
+    // Within the limits an end is an exception that no program catches.
+    assert_eq!(ENDED.load(Ordering::SeqCst), 2 * BrolgaCode::Exception as usize);
+    assert_eq!(code(brolga_take_error()), BrolgaCode::Exception);
     assert!(brolga_limits_set_fuel(Some(&limits), 5).is_none());
     // SAFETY: as above.
     let limited = unsafe {

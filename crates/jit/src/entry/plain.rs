@@ -102,13 +102,13 @@ unsafe extern "C" fn call_plain(target: &Target, args: *const u64, results: *mut
     // SAFETY: F1 of `func.rs`: the code has been made for the signature of the function.
     match unsafe { target.callable.call(args, results) } {
         Ok(()) => 0,
-        Err(error) => failed(target, error),
+        Err(error) => failed(target, *error),
     }
 }
 
 #[cold]
-fn failed(target: &Target, error: Box<CallError>) -> u64 {
-    u64::from((target.failed)(*error).max(1))
+fn failed(target: &Target, error: CallError) -> u64 {
+    u64::from((target.failed)(error).max(1))
 }
 
 /// The references of an entry's code.

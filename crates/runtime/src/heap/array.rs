@@ -212,9 +212,9 @@ impl<'a, 'h> Obj<'a, 'h> {
     pub fn copy_bits_to<T: Bits>(self, to: &mut [MaybeUninit<T>]) -> Result<usize, ObjectError> {
         let (first, length) = bits_of(self.object, T::SIZE)?;
         let count = length.min(to.len());
-        // SAFETY: the object has `length` elements and the slice room for `count`. The slice is memory of Rust that is borrowed
-        // mutably, so it is neither in the heap nor in a column.
-        unsafe { first.as_ptr().copy_to_nonoverlapping(to.as_mut_ptr().cast(), count * T::SIZE) };
+        // SAFETY: the object has `length` elements and the slice room for `count`. They may overlap: a host may copy a column into
+        // itself.
+        unsafe { first.as_ptr().copy_to(to.as_mut_ptr().cast(), count * T::SIZE) };
         Ok(length)
     }
 
@@ -645,8 +645,8 @@ fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize)
     // yet.
     unsafe { new.copy_to_new(at(start), old.memory, from(old.start * stride), count * stride) };
     if old.is_union() {
-        // SAFETY: as above, for the selectors, which follow all elements.
         let selectors = from(old.capacity * stride + old.start);
+        // SAFETY: as above, for the selectors, which follow all elements.
         unsafe { new.copy_to_new(at(capacity) + start, old.memory, selectors, count) };
     }
 }
