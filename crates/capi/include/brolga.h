@@ -2022,8 +2022,8 @@ BrolgaError *brolga_function_call_limited(const BrolgaFunction *function,
                                           BrolgaValue *result);
 
 /*
- Calls `body` with `data`, on this thread: all calls of functions of the run time in it, of every kind, are one call under limits. Where a limit is reached, the call that runs ends with
- `BROLGA_CODE_ENDED`, those after it do not begin, and so does this function when `body` has returned. Null limits are none.
+ Calls `body` with `data`, on this thread: all calls of functions of the run time in it, of every kind, are one call under limits. Where a limit is reached, the call that runs, and each
+ call after it in `body`, is an error with the exception `InterruptException`, which programs do not catch; when `body` has returned, this function returns an error with the code `BROLGA_CODE_ENDED`. Null limits are none.
 
  # Safety
 

@@ -47,10 +47,13 @@ struct Host {
     runtime: BrolgaRuntime,
 }
 
-/// Arguments for C, and the handles among them.
-struct Lent(Vec<BrolgaValue>);
+/// Up to this many arguments are passed on without allocation.
+const FEW: usize = 8;
 
-impl Drop for Lent {
+/// Values for C, and the handles among them.
+struct Lent<'a>(&'a mut [BrolgaValue]);
+
+impl Drop for Lent<'_> {
     fn drop(&mut self) {
         self.0.iter().for_each(BrolgaValue::forget);
     }
@@ -69,22 +72,32 @@ impl Host {
 
     /// Calls the function. `Err` has the message of the exception to throw.
     fn call<'f, 'h>(&self, scope: &mut Scope<'f, 'h>, args: &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, String> {
-        let args = args.iter().map(|arg| unboxed(scope, &self.runtime, arg.get(scope)));
-        let args = Lent(args.collect::<Result<Vec<_>, _>>().map_err(|error| error.text())?);
-        let mut result = Lent(vec![BrolgaValue::nothing()]);
+        let (mut few, mut many) = ([BrolgaValue::nothing(); FEW], Vec::new());
+        let given = match few.get_mut(..args.len()) {
+            Some(few) => Lent(few),
+            None => {
+                many.resize(args.len(), BrolgaValue::nothing());
+                Lent(&mut many)
+            }
+        };
+        for (place, arg) in given.0.iter_mut().zip(args) {
+            *place = unboxed(scope, &self.runtime, arg.get(scope)).map_err(|error| error.text())?;
+        }
+        let mut result = [BrolgaValue::nothing()];
+        let result = Lent(&mut result);
         // SAFETY: by the contract of `brolga_dylib_define_host`. The number of arguments matches, and there is room for the result.
         let error = scope.call_out(|| unsafe {
-            (self.call)(self.data.pointer(), args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
+            (self.call)(self.data.pointer(), given.0.as_ptr(), given.0.len(), result.0.as_mut_ptr())
         });
         if !error.is_null() {
             // The result may be incomplete, so it is not returned.
-            result.0.clear();
+            result.0[0] = BrolgaValue::nothing();
             // SAFETY: an error was created by this library, and the function passes its ownership.
             return Err(unsafe { Box::from_raw(error) }.text());
         }
         // SAFETY: by the contract the result has the member for its kind; an object in it lives until `result` is dropped.
-        let given = unsafe { result.0[0].read() };
-        given.and_then(|given| boxed(scope, &self.runtime, given)).map_err(|error| error.text())
+        let returned = unsafe { result.0[0].read() };
+        returned.and_then(|given| boxed(scope, &self.runtime, given)).map_err(|error| error.text())
     }
 }
 

@@ -22,7 +22,7 @@
 //! | a plain call and a function of an image keep their error for the thread | `plain.rs`, `image.rs` |
 //! | an array is null only if its length is 0 | `text::array`, `text::room` |
 //! | a message names functions of C | `names.rs` |
-//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read, drop or return a value, and `extern "C"` aborts on a panic |
+//! | no panic reaches C | `error::fenced` turns one into an error; functions that cannot fail only read, drop or return a value, and `extern "C"` aborts on a panic, as a plain call does |
 //! | an output is written on success, and unchanged otherwise | `out::give` |
 //! | a handle keeps what it needs alive | each holds its session, engine or code: handles may be freed in any order |
 //! | handles may be used by several threads, but not while one frees them | all are `Send + Sync`, which is checked below |

@@ -234,6 +234,9 @@ pub(crate) fn boxed<'f, 'h>(
             "a pointer is passed by functions of numbers only",
         ));
     };
+    if kind == Kind::Int64 {
+        return Ok(scope.int(bits as i64)?);
+    }
     let ty = runtime.type_object(&runtime.context, ty)?;
     let made = match kind {
         Kind::Nothing => {
@@ -241,7 +244,6 @@ pub(crate) fn boxed<'f, 'h>(
                 .instance(&ty)
                 .ok_or_else(|| BrolgaError::new(BrolgaCode::Internal, "`nothing` is missing"));
         }
-        Kind::Int64 => scope.int(bits as i64),
         Kind::Bool | Kind::Int8 | Kind::Uint8 => scope.boxed(&ty, bits as u8),
         Kind::Int16 | Kind::Uint16 => scope.boxed(&ty, bits as u16),
         Kind::Int32 | Kind::Uint32 | Kind::Float32 | Kind::Char => scope.boxed(&ty, bits as u32),

@@ -40,7 +40,10 @@ use super::scope::{Bits, ObjectError, Root, Scope, check_bits, wrong_kind};
 /// Returns the numbers to the host.
 type Release = Box<dyn FnOnce() + Send>;
 
-/// Numbers of the host for programs: see [`Scope::borrow`]. One that is dropped without use is released.
+/// Numbers of the host for programs, as a vector ([`Scope::borrow`]). One that is dropped without use is released.
+///
+/// A program stores into the numbers themselves. A vector that it makes longer continues as a copy in the heap, and elements that it removes at an end become zero.
+/// Numbers that must not change are copied instead ([`Scope::vector_of`]), or are mapped privately.
 ///
 /// ```
 /// use brolga_runtime::heap::Column;
@@ -143,8 +146,8 @@ impl<T: Bits> Column<T> {
 }
 
 impl<'f, 'h> Scope<'f, 'h> {
-    /// A vector over numbers of the host: see the table in `crates/runtime/src/heap/column.rs` for what programs can do with it, and when it ends.
-    /// The bytes count towards the next collection, but not towards the heap's limit.
+    /// A vector over numbers of the host. They are released when a collection has found that nothing refers to them, or when the heap is dropped: to have them
+    /// back early, drop what refers to the vector and [collect](Scope::collect). The bytes count towards the next collection, but not towards the heap's limit.
     ///
     /// # Errors
     /// Out of memory, or the type is not a vector of these numbers: all bits of an element have to be values, so `Bool` is none. The column
