@@ -81,8 +81,9 @@ pub use brolga_jit::Vector;
 #[doc(inline)]
 pub use brolga_jit::Activation;
 
+pub use brolga_ir::show::{bits_to_char, char_to_bits};
 pub use brolga_jit::{
-    NoValue, Params, RawEntry, Scoped, ScopedParams, StructValue, Text, Value, ValueError, Word,
-    WrongArgument,
+    CEntryError, NoValue, Params, PlainEntry, PlainForm, RawEntry, Scoped, ScopedParams, StructValue, Text,
+    Value, ValueError, Word, WrongArgument,
 };
 pub use brolga_runtime::Struct;

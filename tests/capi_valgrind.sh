@@ -26,8 +26,10 @@ END
 
 # Builds a program of this source.
 build() {
-    cc -g -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -Icrates/capi/include "$1" "$target/libbrolga_capi.a" \
-        -lm -lpthread -ldl -o "$made/$(basename "$1" .c)"
+    local compiler=(cc -std=c11)
+    if [[ $1 == *.cpp ]]; then compiler=(c++ -std=c++17); fi
+    "${compiler[@]}" -g -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -Icrates/capi/include "$1" "$target/libbrolga_capi.a" \
+        -lm -lpthread -ldl -o "$made/$(basename "${1%.*}")"
 }
 
 # Runs a program with arguments.
@@ -38,8 +40,8 @@ check() {
         --errors-for-leak-kinds=definite,indirect --error-exitcode=9 "$made/$name" "$@" > "$made/$name.out"
 }
 
-for source in crates/capi/examples/*.c; do
-    name=$(basename "$source" .c)
+for source in crates/capi/examples/*.c crates/capi/examples/*.cpp; do
+    name=$(basename "${source%.*}")
     build "$source"
     check "$name"
     diff -u "crates/capi/examples/$name.out" "$made/$name.out"

@@ -4,6 +4,12 @@
  *
  * Every function that can fail returns a `BrolgaError`, which the caller frees; NULL is success, and then the outputs are written.
  * NULL as an argument is an error, or nothing. Handles are freed by the function that has their name, in any order.
+ *
+ * Threads. Any thread may call any function, and so may host functions. Several threads may use a handle at the same time, but none while one frees it. A thread is known to a run time from its first
+ * call to its end. Errors that are kept for `brolga_take_error` are the thread's.
+ *
+ * fork. A child process must not call this library if its parent has made an engine or a session: threads of the run time are not there, and compiled code cannot run.
+ * It may call `exec`.
  */
 
 #ifndef BROLGA_H
@@ -65,6 +71,71 @@ enum BrolgaCode
 typedef enum BrolgaCode BrolgaCode;
 #else
 typedef uint32_t BrolgaCode;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/*
+ What has happened.
+ */
+enum BrolgaActivityKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /*
+     Work begins on this thread: `stage` says what, `name` on what. Spans of one thread nest.
+     */
+    BROLGA_ACTIVITY_KIND_BEGIN = 0,
+    /*
+     The innermost work of this thread ends.
+     */
+    BROLGA_ACTIVITY_KIND_END = 1,
+    /*
+     A task waits for a thread: `number`.
+     */
+    BROLGA_ACTIVITY_KIND_QUEUED = 2,
+    /*
+     A task begins on this thread: `number`.
+     */
+    BROLGA_ACTIVITY_KIND_STARTED = 3,
+    /*
+     Code of the function `name` is in force, of the tier `number`.
+     */
+    BROLGA_ACTIVITY_KIND_PUBLISHED = 4,
+    /*
+     The function `name` has code of the next tier.
+     */
+    BROLGA_ACTIVITY_KIND_TIERED_UP = 5,
+    /*
+     Threads have left a running loop of `name` for better code, `number` times.
+     */
+    BROLGA_ACTIVITY_KIND_LEFT_LOOP = 6,
+    /*
+     The function `name` has lost its code, because of `reason`.
+     */
+    BROLGA_ACTIVITY_KIND_INVALIDATED = 7,
+    /*
+     The function `name` has lost its code for room: `number` bytes.
+     */
+    BROLGA_ACTIVITY_KIND_EVICTED = 8,
+    /*
+     A collection has ended, which stopped threads for `number` nanoseconds.
+     */
+    BROLGA_ACTIVITY_KIND_COLLECTED = 9,
+    /*
+     An interrupt has reached compiled code.
+     */
+    BROLGA_ACTIVITY_KIND_INTERRUPTED = 10,
+    /*
+     Something that this version of the header does not have.
+     */
+    BROLGA_ACTIVITY_KIND_OTHER = 11,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum BrolgaActivityKind BrolgaActivityKind;
+#else
+typedef uint32_t BrolgaActivityKind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -385,9 +456,19 @@ typedef uint32_t BrolgaProgress;
 #endif // __cplusplus
 
 /*
+ A function that is being built. Made by `brolga_module_function`, freed by `brolga_builder_free`.
+ */
+typedef struct BrolgaBuilder BrolgaBuilder;
+
+/*
  A C symbol in memory. What it is in stays in memory as long as the handle.
  */
 typedef struct BrolgaCSymbol BrolgaCSymbol;
+
+/*
+ A cache of compiled code. Made by `brolga_cache_open`, freed by `brolga_cache_free`; options, engines and sessions keep it.
+ */
+typedef struct BrolgaCache BrolgaCache;
 
 /*
  A program that a dylib has read, with how it is to be defined. It is defined once.
@@ -430,6 +511,11 @@ typedef struct BrolgaLimits BrolgaLimits;
 typedef struct BrolgaMissing BrolgaMissing;
 
 /*
+ A program that is being built. Made by `brolga_module_new` or `brolga_dylib_module`, freed by `brolga_module_free`.
+ */
+typedef struct BrolgaModule BrolgaModule;
+
+/*
  A handle to an object, which keeps it.
  */
 typedef struct BrolgaObject BrolgaObject;
@@ -438,6 +524,16 @@ typedef struct BrolgaObject BrolgaObject;
  Choices for an engine or a session. Made by `brolga_options_new`, freed by `brolga_options_free`; one may be used for several engines.
  */
 typedef struct BrolgaOptions BrolgaOptions;
+
+/*
+ A package that is open in a session. Freed by `brolga_package_free`, which does not close it.
+ */
+typedef struct BrolgaPackage BrolgaPackage;
+
+/*
+ Settings and programs of a package. Made by `brolga_package_build_new`, freed by `brolga_package_build_free`.
+ */
+typedef struct BrolgaPackageBuild BrolgaPackageBuild;
 
 /*
  A program, read and verified.
@@ -485,6 +581,44 @@ typedef struct BrolgaTracker BrolgaTracker;
 typedef struct BrolgaUnit BrolgaUnit;
 
 /*
+ Something that a run time has done. The texts are lent for the call, and null where the kind has none.
+ */
+typedef struct {
+    /*
+     A `BrolgaActivityKind`.
+     */
+    uint32_t kind;
+    /*
+     The stage of work: `optimise`, `generate code`, `link`, `collect` and others.
+     */
+    const char *stage;
+    /*
+     The function, or what the work is about.
+     */
+    const char *name;
+    /*
+     The reason.
+     */
+    const char *reason;
+    /*
+     A number, as the kind says.
+     */
+    uint64_t number;
+} BrolgaActivity;
+
+/*
+ Hears of activities, on their threads, in the middle of compilations and collections. It calls no function of this library, waits for no lock that a thread may hold while it runs a program, and
+ returns.
+ */
+typedef void (*BrolgaActivityFn)(void *data,
+                                 const BrolgaActivity *activity);
+
+/*
+ Frees the data of a function of C when nothing can call the function any more.
+ */
+typedef void (*BrolgaFreeFn)(void *data);
+
+/*
  An object file of a C or C++ compiler.
  */
 typedef struct {
@@ -509,9 +643,42 @@ typedef bool (*BrolgaAcceptFn)(void *data,
                                const char *name);
 
 /*
- Frees the data of a function of C when nothing can call the function any more.
+ What a cache has done since it was opened.
  */
-typedef void (*BrolgaFreeFn)(void *data);
+typedef struct {
+    /*
+     Entries that were found and used.
+     */
+    uint64_t hits;
+    /*
+     Look-ups that found nothing.
+     */
+    uint64_t misses;
+    /*
+     Entries that were found and refused: damaged, or sealed with another key.
+     */
+    uint64_t refused;
+    /*
+     Bytes of the entries found.
+     */
+    uint64_t read;
+    /*
+     Entries written.
+     */
+    uint64_t kept;
+    /*
+     Bytes of the entries written.
+     */
+    uint64_t written;
+    /*
+     Errors of the directory. They cost time, and nothing else.
+     */
+    uint64_t errors;
+    /*
+     Nanoseconds that compiling the found entries took, less those to find them.
+     */
+    uint64_t saved;
+} BrolgaCacheStats;
 
 /*
  A number, an address or an object: the member that the kind of the value says.
@@ -604,6 +771,34 @@ typedef BrolgaError *(*BrolgaHostFn)(void *data,
                                      BrolgaValue *result);
 
 /*
+ A function of C of any type: it is cast to its own type before it is called.
+ */
+typedef void (*BrolgaPlainFn)(void);
+
+/*
+ The program of an executable.
+ */
+typedef struct {
+    /*
+     The image.
+     */
+    const uint8_t *image;
+    /*
+     Its length in bytes.
+     */
+    size_t length;
+    /*
+     The call, whose value is printed; null for `main`.
+     */
+    const char *call;
+} BrolgaExecutable;
+
+/*
+ A function of C that makes calls under limits.
+ */
+typedef void (*BrolgaLimitedFn)(void *data);
+
+/*
  Gets the answer of a look-up, once: a function, or an error; the other one is null. Both belong to the function of C. It may be called before the call that asks returns, and on any thread.
  */
 typedef void (*BrolgaAnswerFn)(void *data,
@@ -692,6 +887,345 @@ typedef struct {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/*
+ Has `listen` called with what the run time does from now on. A run time has one listener; if it has one, this is an error. `data` is handed to `listen`, and to `free`, if that is not null, when the run time
+ is freed, or at once if this fails.
+
+ # Safety
+
+ `listen` and `free` are what `BrolgaActivityFn` and `BrolgaFreeFn` say, may be called on any thread and by several at the same time, and return.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_runtime_listen(const BrolgaRuntime *runtime,
+                                   BrolgaActivityFn listen,
+                                   void *data,
+                                   BrolgaFreeFn free);
+
+/*
+ Frees a builder, whether its function is finished or not. Null is nothing.
+ */
+void brolga_builder_free(BrolgaBuilder *builder);
+
+/*
+ Verifies the function and adds it to the module. The builder takes no more.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_finish(const BrolgaBuilder *builder);
+
+/*
+ The place in the source of the statements that follow: a line and a column from 1; a column 0 is none.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_set_line(const BrolgaBuilder *builder,
+                                     uint32_t line,
+                                     uint32_t column);
+
+/*
+ The file in which lines are counted.
+
+ # Safety
+
+ `file` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_set_file(const BrolgaBuilder *builder,
+                                     const char *file);
+
+/*
+ Returns an argument of the function, counted from 0.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_param(const BrolgaBuilder *builder,
+                                  size_t index,
+                                  uint32_t *value);
+
+/*
+ Returns a constant of an integer type.
+
+ # Safety
+
+ `ty` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_int(const BrolgaBuilder *builder,
+                                const char *ty,
+                                int64_t number,
+                                uint32_t *value);
+
+/*
+ Returns a `Float64`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_float64(const BrolgaBuilder *builder,
+                                    double number,
+                                    uint32_t *value);
+
+/*
+ Returns a `Bool`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_bool(const BrolgaBuilder *builder,
+                                 bool truth,
+                                 uint32_t *value);
+
+/*
+ Returns `nothing`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_nothing(const BrolgaBuilder *builder,
+                                    uint32_t *value);
+
+/*
+ Returns a `String`.
+
+ # Safety
+
+ `text` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_string(const BrolgaBuilder *builder,
+                                   const char *text,
+                                   uint32_t *value);
+
+/*
+ Returns a `Symbol`.
+
+ # Safety
+
+ `text` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_symbol(const BrolgaBuilder *builder,
+                                   const char *text,
+                                   uint32_t *value);
+
+/*
+ Returns a type as a value.
+
+ # Safety
+
+ `ty` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_type(const BrolgaBuilder *builder,
+                                 const char *ty,
+                                 uint32_t *value);
+
+/*
+ Returns a function as a value, by its name.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_function(const BrolgaBuilder *builder,
+                                     const char *name,
+                                     uint32_t *value);
+
+/*
+ Adds an intrinsic or a builtin, by Julia's name: `add_int`, `sitofp`, `arrayref`. `ty` is the type of its result; it may be null for intrinsics whose result follows from their operands. It is needed for conversions,
+ whose operand here is the value alone, and for builtins.
+
+ # Safety
+
+ `name` and `ty` are null or end in a zero byte; there are `count` numbers at `args`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_operation(const BrolgaBuilder *builder,
+                                      const char *name,
+                                      const uint32_t *args,
+                                      size_t count,
+                                      const char *ty,
+                                      uint32_t *value);
+
+/*
+ Adds a call of the method of a function for the types of the arguments, by the function's name. That it is there is checked when the program is made.
+
+ # Safety
+
+ `name` and `ty` are null or end in a zero byte; there are `count` numbers at `args`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_invoke(const BrolgaBuilder *builder,
+                                   const char *name,
+                                   const uint32_t *args,
+                                   size_t count,
+                                   const char *ty,
+                                   uint32_t *value);
+
+/*
+ Adds a call of a value, whose method is found when it is called.
+
+ # Safety
+
+ `ty` is null or ends in a zero byte; there are `count` numbers at `args`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_call(const BrolgaBuilder *builder,
+                                 uint32_t function,
+                                 const uint32_t *args,
+                                 size_t count,
+                                 const char *ty,
+                                 uint32_t *value);
+
+/*
+ Adds an instance of a struct, from its fields.
+
+ # Safety
+
+ `ty` is null or ends in a zero byte; there are `count` numbers at `args`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_object(const BrolgaBuilder *builder,
+                                   const char *ty,
+                                   const uint32_t *args,
+                                   size_t count,
+                                   uint32_t *value);
+
+/*
+ Adds a tuple.
+
+ # Safety
+
+ There are `count` numbers at `args`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_tuple(const BrolgaBuilder *builder,
+                                  const uint32_t *args,
+                                  size_t count,
+                                  uint32_t *value);
+
+/*
+ Adds a read of an element of a tuple, or of a field of a struct, counted from 1. Of checked arithmetic 1 is the number and 2 whether it has overflowed.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_element(const BrolgaBuilder *builder,
+                                    uint32_t object,
+                                    uint32_t index,
+                                    uint32_t *value);
+
+/*
+ Adds a read of a field, by name.
+
+ # Safety
+
+ `field` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_getfield(const BrolgaBuilder *builder,
+                                     uint32_t object,
+                                     const char *field,
+                                     uint32_t *value);
+
+/*
+ Adds a write of a field of a mutable struct, by name.
+
+ # Safety
+
+ `field` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_setfield(const BrolgaBuilder *builder,
+                                     uint32_t object,
+                                     const char *field,
+                                     uint32_t value);
+
+/*
+ Declares a variable: it may be defined in several blocks, and has the value of the way by which a use is reached. `name` is for debuggers and may be null.
+
+ # Safety
+
+ `name` and `ty` are null or end in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_variable(const BrolgaBuilder *builder,
+                                     const char *name,
+                                     const char *ty,
+                                     uint32_t *variable);
+
+/*
+ Assigns another value to a variable from here on.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_define(const BrolgaBuilder *builder,
+                                   uint32_t variable,
+                                   uint32_t value);
+
+/*
+ Returns the value of a variable at this place.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_use(const BrolgaBuilder *builder,
+                                uint32_t variable,
+                                uint32_t *value);
+
+/*
+ Makes a block.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_block(const BrolgaBuilder *builder,
+                                  uint32_t *block);
+
+/*
+ Adds statements to this block from now on.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_switch(const BrolgaBuilder *builder,
+                                   uint32_t block);
+
+/*
+ Says that no more jumps to the block will be added. Blocks that are not sealed are when the function is finished; sealing early saves work.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_seal(const BrolgaBuilder *builder,
+                                 uint32_t block);
+
+/*
+ Ends the block: continues at another one.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_goto(const BrolgaBuilder *builder,
+                                 uint32_t block);
+
+/*
+ Ends the block: continues at `then` if the condition, a `Bool`, is true, else at `other`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_branch(const BrolgaBuilder *builder,
+                                   uint32_t condition,
+                                   uint32_t then,
+                                   uint32_t other);
+
+/*
+ Ends the block: returns from the function.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_return(const BrolgaBuilder *builder,
+                                   uint32_t value);
+
+/*
+ Ends the block, whose end is never reached: after a call that always throws.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_unreachable(const BrolgaBuilder *builder);
+
+/*
+ Ends the block: continues at `body`; exceptions thrown before the token is left continue at `handler`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_enter(const BrolgaBuilder *builder,
+                                  uint32_t body,
+                                  uint32_t handler,
+                                  uint32_t *token);
+
+/*
+ Leaves the innermost handler, by its token. The block of the handler is entered without it.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_builder_leave(const BrolgaBuilder *builder,
+                                  uint32_t token);
 
 /*
  Sets the address of a C symbol: of a function, or of data. An address from `brolga_function_c_address` makes the symbol depend on the function.
@@ -803,6 +1337,44 @@ BrolgaError *brolga_dylib_add_process_symbols(const BrolgaDylib *dylib,
                                               BrolgaAcceptFn accept,
                                               void *data,
                                               BrolgaFreeFn free);
+
+/*
+ Opens the cache in a directory, which is made if it is not there, for its owner only. Its entries together take `limit` bytes at most. `key` is the file of the key, which is made
+ with a random key if it is not there; a file that others than its owner may read or write is an error.
+
+ # Safety
+
+ `directory` and `key` are null or end in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_cache_open(const char *directory,
+                               uint64_t limit,
+                               const char *key,
+                               BrolgaCache **cache);
+
+/*
+ Engines and sessions with these options look for code in the cache before they compile, and keep compiled code there. Null: they use no cache.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_options_set_cache(BrolgaOptions *options,
+                                      const BrolgaCache *cache);
+
+/*
+ Returns what the cache has done since it was opened.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_cache_stats(const BrolgaCache *cache,
+                                BrolgaCacheStats *stats);
+
+/*
+ Waits until entries that are being written are in the directory. Null is nothing.
+ */
+void brolga_cache_flush(const BrolgaCache *cache);
+
+/*
+ Frees a handle of a cache. Null is nothing.
+ */
+void brolga_cache_free(BrolgaCache *cache);
 
 /*
  Shows debuggers all code that a session has from now on, functions of programs and object files, until it is freed. `source` is the name of the file in which lines are counted. A library that was
@@ -1119,6 +1691,13 @@ BrolgaError *brolga_unit_function(const BrolgaUnit *unit,
 void brolga_unit_free(BrolgaUnit *unit);
 
 /*
+ Returns the error that plain calls (`brolga_function_address`) and entries of images have kept for the calling thread since the last call of this function; null if there is none.
+ The first error stays, but a plain call that returns a code replaces it by its own. The caller frees it.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_take_error(void);
+
+/*
  The code of an error; `BROLGA_CODE_OK` for null.
  */
 BrolgaCode brolga_error_code(const BrolgaError *error);
@@ -1314,6 +1893,42 @@ BrolgaError *brolga_dylib_redefine_host(const BrolgaDylib *dylib,
                                         char **notes);
 
 /*
+ Defines a function of the host by its own C type, which programs call with arguments in registers: `stock(article::Int64, price::Float64)::Float64` is
+ `double stock(void *data, int64_t article, double price)`. Arguments and result are integers, floats, `Bool` (`bool`) and `Ptr` (a pointer); a result `Nothing` is `void`. All else is as for `brolga_dylib_define_host`.
+
+ With `fails` the function returns a struct of the result and an error, `struct { double value; BrolgaError *error; }`, or `BrolgaError *` for a result `Nothing`. The error is null, or
+ belongs to the library afterwards and is what the program catches as an `ErrorException`.
+
+ # Safety
+
+ `header` is null or ends in a zero byte. `function` has the type that the header says, keeps to it, may be called on any thread and by several at the same time, and
+ returns: no exception of C++ and no `longjmp` leaves it. `free` is what `BrolgaFreeFn` says.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_define_plain_host(const BrolgaDylib *dylib,
+                                            const char *header,
+                                            BrolgaPlainFn function,
+                                            bool fails,
+                                            void *data,
+                                            BrolgaFreeFn free);
+
+/*
+ As `brolga_dylib_define_plain_host`, and replaces the function of its name and types, as `brolga_dylib_redefine_host` does.
+
+ # Safety
+
+ As `brolga_dylib_define_plain_host`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_redefine_plain_host(const BrolgaDylib *dylib,
+                                              const char *header,
+                                              BrolgaPlainFn function,
+                                              bool fails,
+                                              void *data,
+                                              BrolgaFreeFn free,
+                                              char **notes);
+
+/*
  Opens an image that `brolga image build` has written, from a file. It is machine code that runs with all rights of the process.
 
  # Safety
@@ -1327,7 +1942,7 @@ BrolgaError *brolga_engine_open(const BrolgaEngine *engine,
 
 /*
  Opens the image whose exports these are; `LIBRARY_open` of its header calls this. `options` may be null for the defaults. An image that is open
- is unchanged.
+ is unchanged; one that could not be opened is tried again.
 
  # Safety
 
@@ -1357,17 +1972,17 @@ BROLGA_CHECKED
 BrolgaError *brolga_exports_take_error(void);
 
 /*
- Runs the program of an image, of `length` bytes, by a call such as `main()`, and returns the status of the process; the executables that
- `brolga image build --executable` makes call this. The value of the call is printed if `shows` says so.
+ Runs a program with the arguments of `main`, and returns the status of the process; the executables that `brolga image build --executable` makes
+ call this. Without a call it runs `main()`, or `main(Vector{String})` with the arguments after the first, which names the program.
 
  # Safety
 
- There are `length` bytes at `image`, which stay as they are until the process ends; `call` ends in a zero byte. Either may be null, which is an error.
+ `executable` is null, which is an error, or all that it refers to stays as it is until the process ends; its call is null or ends in a zero byte.
+ There are `argc` texts at `argv`.
  */
-int brolga_image_main(const uint8_t *image,
-                      size_t length,
-                      const char *call,
-                      bool shows);
+int brolga_image_main(int argc,
+                      const char *const *argv,
+                      const BrolgaExecutable *executable);
 
 /*
  No limits but that calls may be cancelled.
@@ -1423,6 +2038,20 @@ BrolgaError *brolga_function_call_limited(const BrolgaFunction *function,
                                           const BrolgaValue *args,
                                           size_t count,
                                           BrolgaValue *result);
+
+/*
+ Calls `body` with `data`, on this thread: all calls of functions of the run time in it, of every kind, are one call under limits. Where a limit is reached, the call that runs, and each
+ call after it in `body`, is an error with the exception `InterruptException`, which programs do not catch; when `body` has returned, this function returns an error with the code `BROLGA_CODE_ENDED`. Null limits are none.
+
+ # Safety
+
+ `body` returns: no exception of C++ and no `longjmp` leaves it.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_runtime_limited(const BrolgaRuntime *runtime,
+                                    const BrolgaLimits *limits,
+                                    BrolgaLimitedFn body,
+                                    void *data);
 
 /*
  Returns a function that the dylib sees, by its name (`fib`), if only one method has it, or by its symbol (`fib(Int64)`). Waits until it can be called, and
@@ -1599,20 +2228,123 @@ void brolga_responsibility_fail(BrolgaResponsibility *responsibility,
                                 BrolgaError *error);
 
 /*
- Makes a `String` of `length` bytes.
+ Begins a program for engines.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_module_new(BrolgaModule **module);
+
+/*
+ Begins a program for a dylib, whose types it sees.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_module(const BrolgaDylib *dylib,
+                                 BrolgaModule **module);
+
+/*
+ Frees a module. Its builders, and programs that were made of it, stay. Null is nothing.
+ */
+void brolga_module_free(BrolgaModule *module);
+
+/*
+ Declares a struct with `count` fields.
 
  # Safety
 
- There are `length` bytes at `bytes`, or it is null; `runtime` and `object` are as for all functions of this library.
+ `name` is null or ends in a zero byte; there are `count` texts that end in a zero byte at `fields`, and at `types`, or these are null.
  */
 BROLGA_CHECKED
-BrolgaError *brolga_object_string(const BrolgaRuntime *runtime,
-                                  const char *bytes,
+BrolgaError *brolga_module_struct(const BrolgaModule *module,
+                                  const char *name,
+                                  bool is_mutable,
+                                  const char *const *fields,
+                                  const char *const *types,
+                                  size_t count);
+
+/*
+ Begins a function with `count` parameters. `names` may be null: then they have no names. Other functions of the module call it by `brolga_builder_invoke`, also before it is
+ finished.
+
+ # Safety
+
+ `name` and `result` are null or end in a zero byte; there are `count` texts that end in a zero byte at `types`, and at `names`, or these are null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_module_function(const BrolgaModule *module,
+                                    const char *name,
+                                    const char *const *names,
+                                    const char *const *types,
+                                    size_t count,
+                                    const char *result,
+                                    BrolgaBuilder **builder);
+
+/*
+ Makes a program of the functions, verified. The module takes no more.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_module_program(const BrolgaModule *module,
+                                   BrolgaProgram **program);
+
+/*
+ Defines the functions in the dylib that the module is for, all or none. `mode` is a `BrolgaMode`. The module takes no more.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_module_define(const BrolgaModule *module,
+                                  uint32_t mode);
+
+/*
+ Makes a `Vector` of `length` numbers, which are copied at once. `kind` is the `BrolgaKind` of the numbers: of integers, floats and `Bool`, whose numbers are 0 and 1.
+
+ # Safety
+
+ There are `length` numbers of the kind at `numbers`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_object_numbers(const BrolgaRuntime *runtime,
+                                   uint32_t kind,
+                                   const void *numbers,
+                                   size_t length,
+                                   BrolgaObject **object);
+
+/*
+ Copies the numbers of a `Vector` to `numbers` at once, as far as there is room for them, and returns its length. `kind` is as for `brolga_object_numbers`, and has
+ to match the vector. `numbers` may be null if `capacity` is 0.
+
+ # Safety
+
+ There is room for `capacity` numbers of the kind at `numbers`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_object_copy_numbers(const BrolgaObject *object,
+                                        uint32_t kind,
+                                        void *numbers,
+                                        size_t capacity,
+                                        size_t *length);
+
+/*
+ Makes a `Vector` over `length` numbers of C, which are not copied: programs read and write them, and every access is checked against the length. They need no
+ doors for it, and their loops are as fast as over other vectors. `kind` is the kind of the numbers: an integer or a float.
+
+ The numbers belong to programs until `release` is called with `data`: once, on any thread, after the first collection that finds that nothing refers to the vector, or when the
+ run time is freed, or before this function returns an error. To have them back early, free the handles and call `brolga_runtime_collect`. A program may keep the vector in an object or a variable; then `release`
+ is not called. A program that makes the vector longer continues with a copy; one that removes elements at an end sets them to zero. The bytes do not count towards the limit of the heap.
+
+ # Safety
+
+ Until `release` is called there are `length` numbers at `numbers`, which may be written, or it is null and `length` is 0. C does not write them while a program may use them, and does not
+ read them while a program may write them: not while a function that has the vector runs. Vectors over the same numbers are safe, but a program may see changes by the other late. `release` returns, and calls
+ no function of this library.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_object_borrow(const BrolgaRuntime *runtime,
+                                  uint32_t kind,
+                                  void *numbers,
                                   size_t length,
+                                  BrolgaFreeFn release,
+                                  void *data,
                                   BrolgaObject **object);
 
 /*
- Makes a `Vector{Float64}` of `length` numbers.
+ As `brolga_object_numbers`, for `Float64`.
 
  # Safety
 
@@ -1625,7 +2357,7 @@ BrolgaError *brolga_object_float64s(const BrolgaRuntime *runtime,
                                     BrolgaObject **object);
 
 /*
- Makes a `Vector{Int64}` of `length` numbers.
+ As `brolga_object_numbers`, for `Int64`.
 
  # Safety
 
@@ -1638,7 +2370,7 @@ BrolgaError *brolga_object_int64s(const BrolgaRuntime *runtime,
                                   BrolgaObject **object);
 
 /*
- Copies a `Vector{Float64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
+ As `brolga_object_copy_numbers`, for `Float64`.
 
  # Safety
 
@@ -1651,7 +2383,7 @@ BrolgaError *brolga_object_copy_float64s(const BrolgaObject *object,
                                          size_t *length);
 
 /*
- Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
+ As `brolga_object_copy_numbers`, for `Int64`.
 
  # Safety
 
@@ -1662,6 +2394,19 @@ BrolgaError *brolga_object_copy_int64s(const BrolgaObject *object,
                                        int64_t *numbers,
                                        size_t capacity,
                                        size_t *length);
+
+/*
+ Makes a `String` of `length` bytes.
+
+ # Safety
+
+ There are `length` bytes at `bytes`, or it is null; `runtime` and `object` are as for all functions of this library.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_object_string(const BrolgaRuntime *runtime,
+                                  const char *bytes,
+                                  size_t length,
+                                  BrolgaObject **object);
 
 /*
  Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and returns their number. No zero byte is added.
@@ -1752,6 +2497,29 @@ BrolgaError *brolga_options_set_capture(BrolgaOptions *options,
                                         bool capture);
 
 /*
+ The processor that code is for, by name: `native` is this one and the default, `generic` any of its architecture; on x86-64 also `x86-64-v2`, `x86-64-v3`, `x86-64-v4`. Making an engine or a session for
+ what this processor does not have is an error.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_options_set_cpu(BrolgaOptions *options,
+                                    const char *name);
+
+/*
+ The processors that packages are built for, in Julia's syntax: `generic;x86-64-v3,-fma;x86-64-v4,clone_all`. The best one is chosen where a package is opened.
+
+ # Safety
+
+ `targets` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_options_set_image_targets(BrolgaOptions *options,
+                                              const char *targets);
+
+/*
  Takes programs that are not checked as well: with pointers, calls of C functions, low IR, and symbols of C that the host defines. Without this a program
  with such a door is refused, with the place of each.
 
@@ -1762,6 +2530,158 @@ BrolgaError *brolga_options_set_capture(BrolgaOptions *options,
  */
 BROLGA_CHECKED
 BrolgaError *brolga_options_allow_doors(BrolgaOptions *options);
+
+/*
+ Begins a package of this name.
+
+ # Safety
+
+ `name` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_new(const char *name,
+                                      BrolgaPackageBuild **build);
+
+/*
+ Frees the settings of a package. Null is nothing.
+ */
+void brolga_package_build_free(BrolgaPackageBuild *build);
+
+/*
+ Adds a program in the text form, of `length` bytes, which sees those that were added before.
+
+ # Safety
+
+ `name` is null or ends in a zero byte; there are `length` bytes at `text`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_add_program(const BrolgaPackageBuild *build,
+                                              const char *name,
+                                              const char *text,
+                                              size_t length);
+
+/*
+ Builds on another package, a file, which must be open wherever this one is opened.
+
+ # Safety
+
+ `path` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_add_need(const BrolgaPackageBuild *build,
+                                           const char *path);
+
+/*
+ Builds against a program that will be there where the package is opened, defined lazily and inlinable (`brolga_definitions_set_inlinable`) in a dylib that its own sees. The package has no part of it.
+
+ # Safety
+
+ As `brolga_package_build_add_program`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_add_against(const BrolgaPackageBuild *build,
+                                              const char *name,
+                                              const char *text,
+                                              size_t length);
+
+/*
+ Includes code of both tiers: where the package is opened, functions are promoted after `calls` calls.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_set_tiered(const BrolgaPackageBuild *build,
+                                             uint32_t calls);
+
+/*
+ Compiles with `threads` threads. The package is the same for any number.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_set_threads(const BrolgaPackageBuild *build,
+                                              size_t threads);
+
+/*
+ Compiles the programs and writes the package to a file, at once: readers see the old file or the new one. `options` may be null for the defaults, which have closed doors.
+
+ # Safety
+
+ `path` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_build_write(const BrolgaPackageBuild *build,
+                                        const BrolgaOptions *options,
+                                        const char *path);
+
+/*
+ Opens a package from a file: defines its programs in the dylib, and finds their code in it from now on. The error says if it does not fit.
+
+ # Safety
+
+ `path` is null or ends in a zero byte.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_dylib_open_package(const BrolgaDylib *dylib,
+                                       const char *path,
+                                       BrolgaPackage **package);
+
+/*
+ Removes the functions of a package, and looks no more for code in it. `dependants` is a `BrolgaDependants`.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_package_close(const BrolgaPackage *package,
+                                  uint32_t dependants);
+
+/*
+ Frees a handle of a package, which stays open. Null is nothing.
+ */
+void brolga_package_free(BrolgaPackage *package);
+
+/*
+ Returns the address of a function, to be called as an ordinary function of C: `int64_t (*fib)(int64_t) = (int64_t (*)(int64_t))address;`. `params` and `result` are `BrolgaKind`s, which have
+ to match the function, as written in the prototype: the types of the members of `BrolgaBits`, `void` for `BROLGA_KIND_NOTHING` as the result, and no
+ argument for `BROLGA_KIND_NOTHING`. There are no such functions with a `Char` or an object.
+
+ A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. The address
+ is valid as long as the function is not freed.
+
+ # Safety
+
+ There are `count` numbers at `params`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_function_address(const BrolgaFunction *function,
+                                     const uint32_t *params,
+                                     size_t count,
+                                     uint32_t result,
+                                     BrolgaPlainFn *address);
+
+/*
+ As `brolga_function_address`, of a function that returns a `BrolgaCode` as a `uint32_t`, and takes one argument more, a pointer to the result:
+ `uint32_t (*fib)(int64_t, int64_t *)`. The result is written if the code is `BROLGA_CODE_OK` and the pointer is not null; otherwise `brolga_take_error` returns the error. If
+ the result is `BROLGA_KIND_NOTHING`, pass null.
+
+ # Safety
+
+ There are `count` numbers at `params`, or it is null.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_function_code_address(const BrolgaFunction *function,
+                                          const uint32_t *params,
+                                          size_t count,
+                                          uint32_t result,
+                                          BrolgaPlainFn *address);
+
+/*
+ Calls a function of numbers with words, for callers that have its types at run time only. Each argument is in the low bytes of a word, at the address that the word has; the bytes above it do not matter,
+ and neither does a word for `BROLGA_KIND_NOTHING`: there is none. The result is in the low bytes of the word at `result`, which may be null, and the bytes above it are 0. A `Bool` is 0 or 1. A `Char` is
+ as the program has it: its UTF-8 bytes, from the highest byte of four on.
+
+ # Safety
+
+ There are as many words at `args` as the function has arguments, each with a value of its type.
+ */
+BROLGA_CHECKED
+BrolgaError *brolga_function_call_words(const BrolgaFunction *function,
+                                        const uint64_t *args,
+                                        uint64_t *result);
 
 /*
  Promises functions, all or none: `make` makes their program when one of them is first needed. They are lazy. `headers` are as for `brolga_dylib_define_host`. `data` is handed to `make`, and to `free`,

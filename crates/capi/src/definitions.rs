@@ -81,13 +81,13 @@ fn change(
     })
 }
 
-fn mode_of(number: u32) -> Result<BrolgaMode, BrolgaError> {
+pub(crate) fn mode_of(number: u32) -> Result<BrolgaMode, BrolgaError> {
     let all = [BrolgaMode::Eager, BrolgaMode::Lazy, BrolgaMode::Tiered, BrolgaMode::Replaceable];
     let none = || BrolgaError::new(BrolgaCode::Argument, format!("there is no mode {number}"));
     all.into_iter().find(|mode| *mode as u32 == number).ok_or_else(none)
 }
 
-fn in_mode(definitions: Definitions, mode: BrolgaMode) -> Definitions {
+pub(crate) fn in_mode(definitions: Definitions, mode: BrolgaMode) -> Definitions {
     match mode {
         BrolgaMode::Eager => definitions,
         BrolgaMode::Lazy => definitions.lazy(),

@@ -13,9 +13,9 @@ use brolga::session::Dylib;
 
 use crate::dependants::dependants;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
-use crate::out::{given, place};
+use crate::out::{give, given, place};
 use crate::runtime::BrolgaRuntime;
-use crate::text::{array, fill, give_text, name, names, room};
+use crate::text::{array, give_text, name, names, room};
 
 /// A namespace of a session.
 #[derive(Clone)]
@@ -135,13 +135,11 @@ pub unsafe extern "C" fn brolga_dylib_links(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         let (dylib, count) = (given(dylib, "dylib")?, place(count, "count")?);
-        let room = room(order, capacity, "order")?;
+        // SAFETY: by the contract.
+        let room = unsafe { room(order, capacity, "order") }?;
         let links = dylib.dylib.links()?;
         count.write(links.len());
-        let handle = |link: Dylib| Box::into_raw(Box::new(dylib.beside(link)));
-        let handles: Vec<*mut BrolgaDylib> = links.into_iter().take(room).map(handle).collect();
-        // SAFETY: by the contract.
-        unsafe { fill(order, room, &handles) };
+        links.into_iter().zip(room).for_each(|(link, place)| give(place, dylib.beside(link)));
         Ok(())
     })
 }

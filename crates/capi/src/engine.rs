@@ -35,7 +35,7 @@ impl BrolgaEngine {
 
 /// A program, read and verified.
 pub struct BrolgaProgram {
-    program: Program,
+    pub(crate) program: Program,
 }
 
 /// Compiled functions of one program.

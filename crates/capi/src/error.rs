@@ -1,10 +1,14 @@
 //! Errors as owned objects: a code, a message, and a position if there is one.
 
+use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brolga::heap::ObjectError;
+use brolga::host::CEntryError;
 use brolga::{CallError, Error, Exception, Fault, LookupError, SessionError};
+
+use crate::names::in_c;
 
 /// The kind of an error.
 #[repr(u32)]
@@ -47,7 +51,7 @@ struct Place {
 
 impl BrolgaError {
     pub(crate) fn new(code: BrolgaCode, message: impl AsRef<str>) -> BrolgaError {
-        BrolgaError { code, message: for_c(message.as_ref()), exception: None, place: None }
+        BrolgaError { code, message: for_c(&in_c(message.as_ref())), exception: None, place: None }
     }
 
     /// The argument of this name is a null pointer.
@@ -64,6 +68,36 @@ impl BrolgaError {
     pub(crate) fn text(&self) -> String {
         self.message.to_string_lossy().into_owned()
     }
+}
+
+thread_local! {
+    /// The error of a call that could not return one: of an entry of an image, of a plain call.
+    static KEPT: RefCell<Option<Box<BrolgaError>>> = const { RefCell::new(None) };
+}
+
+/// Keeps an error for the thread, unless it has one: later errors are mostly consequences.
+pub(crate) fn keep_first(error: Box<BrolgaError>) {
+    // While the thread ends, no caller can request it.
+    let _ = KEPT.try_with(|kept| kept.borrow_mut().get_or_insert(error).code);
+}
+
+/// Keeps an error for the thread, instead of one that it has.
+pub(crate) fn keep_last(error: Box<BrolgaError>) {
+    // As above. The earlier error is dropped outside of the borrow.
+    let _ = KEPT.try_with(|kept| kept.replace(Some(error)));
+}
+
+/// The error that the thread has kept.
+pub(crate) fn take_kept() -> Option<Box<BrolgaError>> {
+    KEPT.try_with(RefCell::take).ok().flatten()
+}
+
+/// Returns the error that plain calls (`brolga_function_address`) and entries of images have kept for the calling thread since the last call of this function; null if there is none.
+/// The first error stays, but a plain call that returns a code replaces it by its own. The caller frees it.
+#[unsafe(no_mangle)]
+#[must_use]
+pub extern "C" fn brolga_take_error() -> Option<Box<BrolgaError>> {
+    take_kept()
 }
 
 /// Runs the body of a function of the API. The message of a panic, which is a defect, becomes an error.
@@ -149,10 +183,20 @@ impl From<CallError> for BrolgaError {
     fn from(error: CallError) -> BrolgaError {
         match &error {
             CallError::Exception(thrown) => BrolgaError::from(&**thrown),
-            CallError::Attach(_) => BrolgaError::new(BrolgaCode::Machine, in_full(&error)),
+            CallError::Attach(_) | CallError::NoWatch | CallError::NoThread => {
+                BrolgaError::new(BrolgaCode::Machine, in_full(&error))
+            }
+            CallError::Ended(_) => BrolgaError::new(BrolgaCode::Ended, in_full(&error)),
             CallError::Object(error) => BrolgaError::from((**error).clone()),
             _ => BrolgaError::new(BrolgaCode::Argument, in_full(&error)),
         }
+    }
+}
+
+impl From<CEntryError> for BrolgaError {
+    fn from(error: CEntryError) -> BrolgaError {
+        let code = if error.is_shortage() { BrolgaCode::Machine } else { BrolgaCode::Lookup };
+        BrolgaError::new(code, in_full(&error))
     }
 }
 

@@ -8,12 +8,11 @@
 use std::any::Any;
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use brolga::UntypedFunc;
 use brolga::build::Context;
-use brolga::host::Word;
-use brolga::ir::diag::counted;
+use brolga::host::{PlainEntry, RawEntry};
 
 use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
@@ -24,16 +23,16 @@ use crate::text::array;
 use crate::value::{BrolgaKind, BrolgaValue, Given, boxed, unboxed};
 
 /// Up to this many arguments are passed on without allocation.
-const FEW: usize = 8;
+const FEW: usize = 16;
 
 /// A compiled function, or one that its first call compiles. It keeps its code.
 pub struct BrolgaFunction {
     func: UntypedFunc,
+    /// How it is called in registers, if it takes and returns only numbers.
+    plain: Option<RawEntry>,
     /// As [`Types`], by kind.
     params: Vec<BrolgaKind>,
     result: BrolgaKind,
-    /// Whether it is called in registers.
-    is_plain: bool,
     symbol: String,
     types: Types,
     /// The context of its program, and its name there.
@@ -42,6 +41,8 @@ pub struct BrolgaFunction {
     runtime: BrolgaRuntime,
     /// Handles that the code needs.
     kept: Box<dyn Any + Send + Sync>,
+    /// Its plain entries, once there are any: as a value, as a code.
+    pub(crate) entries: [OnceLock<PlainEntry>; 2],
 }
 
 /// The names of the types of a function.
@@ -87,23 +88,25 @@ impl BrolgaFunction {
         let result = BrolgaKind::of_name(&types.result);
         let low = |kinds: &[BrolgaKind]| kinds.iter().filter(|kind| **kind != BrolgaKind::Nothing).count();
         let signature = func.signature();
-        let is_plain = !params.contains(&BrolgaKind::Object)
+        let is_numbers = !params.contains(&BrolgaKind::Object)
             && result != BrolgaKind::Object
             && signature.params.len() == low(&params)
             && signature.results.len() == low(&[result]);
+        let plain = is_numbers.then(|| func.raw());
         let name = symbol.split_once('(').map_or(symbol, |(name, _)| name).to_owned();
         let (runtime, symbol, context) = (runtime.clone(), symbol.to_owned(), context.clone());
         BrolgaFunction {
             func,
+            plain,
             params,
             result,
-            is_plain,
             symbol,
             types,
             context,
             name,
             runtime,
             kept: Box::new(kept),
+            entries: Default::default(),
         }
     }
 
@@ -119,14 +122,48 @@ impl BrolgaFunction {
     ) -> Result<BrolgaValue, BrolgaError> {
         // SAFETY: by the contract.
         let args = unsafe { array(args, count, "args") }?;
-        // SAFETY: by the contract.
-        let given = args.iter().map(|arg| unsafe { arg.read() });
-        if args.len() > FEW {
-            return self.call(&given.collect::<Result<Vec<_>, _>>()?);
+        if args.len() != self.params.len() {
+            return Err(self.wrong_count(args.len()));
         }
-        let mut few = [Given::Plain(BrolgaKind::Nothing, 0); FEW];
-        few.iter_mut().zip(given).try_for_each(|(place, arg)| arg.map(|arg| *place = arg))?;
-        self.call(&few[..args.len()])
+        match &self.plain {
+            // SAFETY: by the contract.
+            Some(entry) => unsafe { self.call_plain(entry, args) },
+            None => {
+                // SAFETY: by the contract.
+                let given = args.iter().map(|arg| unsafe { arg.read() });
+                self.call_boxed(&given.collect::<Result<Vec<_>, _>>()?)
+            }
+        }
+    }
+
+    /// Calls a function that takes and returns only numbers.
+    ///
+    /// # Safety
+    ///
+    /// As for [`brolga_function_call`]; the entry is the function's, and there are as many arguments as it takes.
+    unsafe fn call_plain(&self, entry: &RawEntry, args: &[BrolgaValue]) -> Result<BrolgaValue, BrolgaError> {
+        let (mut few, mut many) = ([0; FEW], Vec::new());
+        let words = match self.params.len() {
+            ..=FEW => &mut few[..],
+            length => {
+                many.resize(length, 0);
+                &mut many[..]
+            }
+        };
+        let mut next = 0;
+        for (index, (arg, &kind)) in args.iter().zip(&self.params).enumerate() {
+            if arg.kind != kind as u32 {
+                // SAFETY: by the contract.
+                return Err(self.wrong(index, &unsafe { arg.read() }?));
+            }
+            // SAFETY: by the contract.
+            words[next] = unsafe { arg.word(kind) }?;
+            next += usize::from(kind != BrolgaKind::Nothing);
+        }
+        let mut result = 0;
+        // SAFETY: there is a word for each parameter, of its kind, and one for the result: `new` has compared the numbers with the signature.
+        unsafe { entry.call_alone(words.as_ptr(), &raw mut result) }?;
+        BrolgaValue::from_bits(self.result, result)
     }
 
     /// The run time of the function.
@@ -134,21 +171,29 @@ impl BrolgaFunction {
         &self.runtime
     }
 
-    fn call(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
-        if args.len() != self.params.len() {
-            let expected = counted(self.params.len(), "argument");
-            let text = format!("`{}` takes {expected}, not {}", self.symbol, args.len());
-            return Err(BrolgaError::new(BrolgaCode::Argument, text));
-        }
-        for (index, (arg, &kind)) in args.iter().zip(&self.params).enumerate() {
-            match arg {
-                Given::Plain(given, _) if *given == kind => {}
-                // If the function takes objects, the run time compares.
-                _ if kind == BrolgaKind::Object => {}
-                _ => return Err(self.wrong(index, arg)),
-            }
-        }
-        if self.is_plain { self.call_plain(args) } else { self.call_boxed(args) }
+    pub(crate) fn func(&self) -> &UntypedFunc {
+        &self.func
+    }
+
+    pub(crate) fn symbol(&self) -> &str {
+        &self.symbol
+    }
+
+    /// The entry of a function that takes and returns only numbers.
+    pub(crate) fn plain(&self) -> Option<&RawEntry> {
+        self.plain.as_ref()
+    }
+
+    /// The kinds of its parameters and result.
+    pub(crate) fn kinds(&self) -> (&[BrolgaKind], BrolgaKind) {
+        (&self.params, self.result)
+    }
+
+    #[cold]
+    pub(crate) fn wrong_count(&self, given: usize) -> BrolgaError {
+        let plural = if self.params.len() == 1 { "" } else { "s" };
+        let text = format!("`{}` takes {} argument{plural}, not {given}", self.symbol, self.params.len());
+        BrolgaError::new(BrolgaCode::Argument, text)
     }
 
     #[cold]
@@ -162,29 +207,14 @@ impl BrolgaFunction {
         BrolgaError::new(BrolgaCode::Argument, text)
     }
 
-    fn call_plain(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
-        let word = |arg: &Given<'_>| match *arg {
-            Given::Plain(BrolgaKind::Nothing, _) | Given::Object(_) => None,
-            Given::Plain(BrolgaKind::Pointer, bits) => {
-                Some(Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)))
-            }
-            Given::Plain(_, bits) => Some(Word::Bits(u128::from(bits))),
-        };
-        let mut few = [Word::Bits(0); FEW];
-        let results = if args.len() <= FEW {
-            let mut count = 0;
-            for (place, word) in few.iter_mut().zip(args.iter().filter_map(word)) {
-                *place = word;
-                count += 1;
-            }
-            self.func.call_with(&few[..count])?
-        } else {
-            self.func.call_with(&args.iter().filter_map(word).collect::<Vec<_>>())?
-        };
-        BrolgaValue::from_bits(self.result, results.first().map_or(0, |bits| *bits as u64))
-    }
-
+    /// Calls a function with objects among its values. What it takes as an object, the run time compares.
     fn call_boxed(&self, args: &[Given<'_>]) -> Result<BrolgaValue, BrolgaError> {
+        for (index, (arg, &kind)) in args.iter().zip(&self.params).enumerate() {
+            let fits = kind == BrolgaKind::Object || matches!(arg, Given::Plain(given, _) if *given == kind);
+            if !fits {
+                return Err(self.wrong(index, arg));
+            }
+        }
         let ty = self.runtime.type_object(&self.context, self.context.types.function_of(&self.name))?;
         enter(&self.runtime, |scope| {
             let no_object =

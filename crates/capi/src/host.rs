@@ -9,9 +9,10 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
-use brolga::Program;
+use brolga::build::Type;
 use brolga::heap::{Root, Scope};
-use brolga::session::{Raised, Signature};
+use brolga::session::{CFn, Raised, Signature};
+use brolga::{Doors, Program};
 
 use crate::callback::{BrolgaFreeFn, Data};
 use crate::definitions::told;
@@ -19,6 +20,7 @@ use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::object::BrolgaObject;
 use crate::out::given;
+use crate::plain::BrolgaPlainFn;
 use crate::runtime::BrolgaRuntime;
 use crate::text::{give_text, name};
 use crate::value::{BrolgaKind, BrolgaValue, boxed, unboxed};
@@ -45,10 +47,13 @@ struct Host {
     runtime: BrolgaRuntime,
 }
 
-/// Arguments for C, and the handles among them.
-struct Lent(Vec<BrolgaValue>);
+/// Up to this many arguments are passed on without allocation.
+const FEW: usize = 8;
 
-impl Drop for Lent {
+/// Values for C, and the handles among them.
+struct Lent<'a>(&'a mut [BrolgaValue]);
+
+impl Drop for Lent<'_> {
     fn drop(&mut self) {
         self.0.iter().for_each(BrolgaValue::forget);
     }
@@ -67,22 +72,32 @@ impl Host {
 
     /// Calls the function. `Err` has the message of the exception to throw.
     fn call<'f, 'h>(&self, scope: &mut Scope<'f, 'h>, args: &[Root<'f, 'h>]) -> Result<Root<'f, 'h>, String> {
-        let args = args.iter().map(|arg| unboxed(scope, &self.runtime, arg.get(scope)));
-        let args = Lent(args.collect::<Result<Vec<_>, _>>().map_err(|error| error.text())?);
-        let mut result = Lent(vec![BrolgaValue::nothing()]);
+        let (mut few, mut many) = ([BrolgaValue::nothing(); FEW], Vec::new());
+        let given = match few.get_mut(..args.len()) {
+            Some(few) => Lent(few),
+            None => {
+                many.resize(args.len(), BrolgaValue::nothing());
+                Lent(&mut many)
+            }
+        };
+        for (place, arg) in given.0.iter_mut().zip(args) {
+            *place = unboxed(scope, &self.runtime, arg.get(scope)).map_err(|error| error.text())?;
+        }
+        let mut result = [BrolgaValue::nothing()];
+        let result = Lent(&mut result);
         // SAFETY: by the contract of `brolga_dylib_define_host`. The number of arguments matches, and there is room for the result.
         let error = scope.call_out(|| unsafe {
-            (self.call)(self.data.pointer(), args.0.as_ptr(), args.0.len(), result.0.as_mut_ptr())
+            (self.call)(self.data.pointer(), given.0.as_ptr(), given.0.len(), result.0.as_mut_ptr())
         });
         if !error.is_null() {
             // The result may be incomplete, so it is not returned.
-            result.0.clear();
+            result.0[0] = BrolgaValue::nothing();
             // SAFETY: an error was created by this library, and the function passes its ownership.
             return Err(unsafe { Box::from_raw(error) }.text());
         }
         // SAFETY: by the contract the result has the member for its kind; an object in it lives until `result` is dropped.
-        let given = unsafe { result.0[0].read() };
-        given.and_then(|given| boxed(scope, &self.runtime, given)).map_err(|error| error.text())
+        let returned = unsafe { result.0[0].read() };
+        returned.and_then(|given| boxed(scope, &self.runtime, given)).map_err(|error| error.text())
     }
 }
 
@@ -139,6 +154,92 @@ pub unsafe extern "C" fn brolga_dylib_redefine_host(
         }
         Ok(())
     })
+}
+
+/// Defines a function of the host by its own C type, which programs call with arguments in registers: `stock(article::Int64, price::Float64)::Float64` is
+/// `double stock(void *data, int64_t article, double price)`. Arguments and result are integers, floats, `Bool` (`bool`) and `Ptr` (a pointer); a result `Nothing` is `void`. All else is as for `brolga_dylib_define_host`.
+///
+/// With `fails` the function returns a struct of the result and an error, `struct { double value; BrolgaError *error; }`, or `BrolgaError *` for a result `Nothing`. The error is null, or
+/// belongs to the library afterwards and is what the program catches as an `ErrorException`.
+///
+/// # Safety
+///
+/// `header` is null or ends in a zero byte. `function` has the type that the header says, keeps to it, may be called on any thread and by several at the same time, and
+/// returns: no exception of C++ and no `longjmp` leaves it. `free` is what `BrolgaFreeFn` says.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_define_plain_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    function: BrolgaPlainFn,
+    fails: bool,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let data = Data::new(data, free);
+        // SAFETY: by the contract.
+        let (dylib, signature, function) = plain(dylib, unsafe { name(header) }, function, fails, data)?;
+        // SAFETY: by the contract.
+        let doors = unsafe { Doors::open() };
+        Ok(dylib.dylib.define_c_fn(doors, &signature, function)?)
+    })
+}
+
+/// As `brolga_dylib_define_plain_host`, and replaces the function of its name and types, as `brolga_dylib_redefine_host` does.
+///
+/// # Safety
+///
+/// As `brolga_dylib_define_plain_host`.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_dylib_redefine_plain_host(
+    dylib: Option<&BrolgaDylib>,
+    header: *const c_char,
+    function: BrolgaPlainFn,
+    fails: bool,
+    data: *mut c_void,
+    free: BrolgaFreeFn,
+    notes: Option<&mut MaybeUninit<*mut c_char>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let data = Data::new(data, free);
+        // SAFETY: by the contract.
+        let (dylib, signature, function) = plain(dylib, unsafe { name(header) }, function, fails, data)?;
+        // SAFETY: by the contract.
+        let doors = unsafe { Doors::open() };
+        let redefined = dylib.dylib.redefine_c_fn(doors, &signature, function)?;
+        if let Some(notes) = notes {
+            give_text(notes, &told(&redefined));
+        }
+        Ok(())
+    })
+}
+
+/// The parts of a plain host function's definition.
+fn plain<'a>(
+    dylib: Option<&'a BrolgaDylib>,
+    header: Result<&str, BrolgaError>,
+    function: BrolgaPlainFn,
+    fails: bool,
+    data: Data,
+) -> Result<(&'a BrolgaDylib, Signature, CFn), BrolgaError> {
+    let (dylib, function) = (given(dylib, "dylib")?, given(function, "function")?);
+    let signature = signature(dylib, header?)?;
+    let no_value = |ty: &Type| *ty == Type::CHAR;
+    if signature.params.iter().chain([&signature.result]).any(no_value) {
+        let text = "C has no type for `Char`: a host function gets one by `brolga_dylib_define_host`";
+        return Err(BrolgaError::new(BrolgaCode::Argument, text));
+    }
+    let function = CFn::new(function as *const (), data.pointer().cast(), data);
+    if !fails {
+        return Ok((dylib, signature, function));
+    }
+    let function = function.failing(|error| {
+        // SAFETY: by the contract of the definition it is an error of this library, whose ownership the function passes.
+        unsafe { Box::<BrolgaError>::from_raw(error.cast()) }.text()
+    });
+    Ok((dylib, signature, function))
 }
 
 /// The parts of a host function's definition: the dylib, the signature and the function.

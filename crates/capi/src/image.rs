@@ -13,7 +13,7 @@
 //! **Errors of entries.** An entry has the result type of its function, so an error is kept for the thread, like `errno`, and the result
 //! is 0. The first error stays until it is taken: later ones are mostly its consequences. An image that cannot be opened is not read again by its
 //! entries, only by an explicit `LIBRARY_open`, which may have other options. Nothing unwinds into C: exceptions are caught by the call
-//! through `UntypedFunc`, and panics in `fenced`.
+//! through `RawEntry`, and panics in `fenced`.
 //!
 //! **Orderings.**
 //!
@@ -22,7 +22,6 @@
 //! | E1  | entry: load the opened word | Acquire | E2         | a thread would see the address but not its contents   |
 //! | E2  | opening: store the word     | Release | E1         | as E1                                                 |
 
-use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -30,19 +29,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brolga::host::Word;
+use brolga::host::RawEntry;
 use brolga::image;
 use brolga::image::Image;
-use brolga::{Doors, Engine, Options, UntypedFunc};
+use brolga::{Doors, Engine, Options};
 
 use crate::engine::{BrolgaEngine, BrolgaUnit};
-use crate::error::{BrolgaCode, BrolgaError, fenced};
+use crate::error::{BrolgaCode, BrolgaError, fenced, keep_first, take_kept};
 use crate::options::BrolgaOptions;
 use crate::out::{give, given, place};
 use crate::text::{array, c_text};
-
-/// Up to this many arguments are passed on without allocation.
-const FEW: usize = 8;
 
 /// The exports of an image in memory.
 #[repr(C)]
@@ -62,18 +58,13 @@ struct Opened {
 }
 
 struct Exported {
-    func: UntypedFunc,
-    /// Which arguments are addresses.
-    is_pointer: Vec<bool>,
+    entry: RawEntry,
+    /// How many words of arguments it takes.
+    words: usize,
 }
 
 /// One image is opened at a time.
 static OPENING: Mutex<()> = Mutex::new(());
-
-thread_local! {
-    /// The first error of an entry that has not been taken.
-    static KEPT: RefCell<Option<Box<BrolgaError>>> = const { RefCell::new(None) };
-}
 
 /// Opens an image that `brolga image build` has written, from a file. It is machine code that runs with all rights of the process.
 ///
@@ -132,30 +123,20 @@ pub unsafe extern "C" fn brolga_exports_call(
         let opened = unsafe { opened(exports, None) }?;
         let wrong =
             || BrolgaError::new(BrolgaCode::Internal, "an entry has a number that its image does not");
-        let Exported { func, is_pointer } = opened.functions.get(index).ok_or_else(wrong)?;
+        let Exported { entry, words } = opened.functions.get(index).ok_or_else(wrong)?;
         // SAFETY: by the contract.
-        let args = unsafe { array(args, is_pointer.len(), "args") }?;
-        let word = |(&bits, &is_pointer): (&u64, &bool)| match is_pointer {
-            true => Word::Pointer(std::ptr::with_exposed_provenance_mut(bits as usize)),
-            false => Word::Bits(u128::from(bits)),
-        };
-        let words = args.iter().zip(is_pointer).map(word);
-        let given = if args.len() <= FEW {
-            let mut few = [Word::Bits(0); FEW];
-            few.iter_mut().zip(words).for_each(|(place, word)| *place = word);
-            func.call_with(&few[..args.len()])?
-        } else {
-            func.call_with(&words.collect::<Vec<_>>())?
-        };
-        if let Some(bits) = given.first() {
+        let args = unsafe { array(args, *words, "args") }?;
+        let mut word = 0;
+        // SAFETY: an exported function takes and returns numbers and addresses, each in a word, as the entry passes them.
+        unsafe { entry.call_alone(args.as_ptr(), &raw mut word) }?;
+        if !result.is_null() {
             // SAFETY: there is room by the contract.
-            unsafe { result.write(*bits as u64) };
+            unsafe { result.write(word) };
         }
         Ok(())
     });
     if let Some(error) = error {
-        // While the thread ends, no caller can request it.
-        let _ = KEPT.try_with(|kept| kept.borrow_mut().get_or_insert(error).code());
+        keep_first(error);
     }
 }
 
@@ -163,7 +144,7 @@ pub unsafe extern "C" fn brolga_exports_call(
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn brolga_exports_take_error() -> Option<Box<BrolgaError>> {
-    KEPT.try_with(|kept| kept.borrow_mut().take()).ok().flatten()
+    take_kept()
 }
 
 /// The program of an executable.
@@ -311,8 +292,7 @@ unsafe fn open(exports: &Exports, options: Option<&BrolgaOptions>) -> Result<Ope
     let image = engine.open_bytes(bytes)?;
     let function = |export: &image::Export| {
         let func = image.unit().untyped(&export.function)?;
-        let is_pointer = image::pointers(func.signature());
-        Ok(Exported { func, is_pointer })
+        Ok(Exported { words: func.signature().params.len(), entry: func.raw() })
     };
     let functions = image.exports().iter().map(function).collect::<Result<Vec<_>, BrolgaError>>()?;
     if functions.len() != exports.count {

@@ -5,6 +5,7 @@
 //!        ▲ brolga_limits_cancel, on any thread
 //! ```
 
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use brolga::limits::{Cancel, Fuel, LimitError};
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::function::{BrolgaFunction, give_value};
 use crate::out::given;
+use crate::runtime::BrolgaRuntime;
 use crate::value::BrolgaValue;
 
 /// Limits for calls. Made by `brolga_limits_new`, freed by `brolga_limits_free`; several calls on several threads may have the same.
@@ -145,5 +147,30 @@ pub unsafe extern "C" fn brolga_function_call_limited(
             function.runtime().runtime.limited(&limits, || unsafe { function.call_values(args, count) });
         give_value(called.map_err(ended)??, result);
         Ok(())
+    })
+}
+
+/// A function of C that makes calls under limits.
+pub type BrolgaLimitedFn = Option<unsafe extern "C" fn(data: *mut c_void)>;
+
+/// Calls `body` with `data`, on this thread: all calls of functions of the run time in it, of every kind, are one call under limits. Where a limit is reached, the call that runs, and each
+/// call after it in `body`, is an error with the exception `InterruptException`, which programs do not catch; when `body` has returned, this function returns an error with the code `BROLGA_CODE_ENDED`. Null limits are none.
+///
+/// # Safety
+///
+/// `body` returns: no exception of C++ and no `longjmp` leaves it.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_runtime_limited(
+    runtime: Option<&BrolgaRuntime>,
+    limits: Option<&BrolgaLimits>,
+    body: BrolgaLimitedFn,
+    data: *mut c_void,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (runtime, body) = (given(runtime, "runtime")?, given(body, "body")?);
+        let limits = limits.map_or_else(Limits::new, BrolgaLimits::of_call);
+        // SAFETY: by the contract.
+        runtime.runtime.limited(&limits, || unsafe { body(data) }).map_err(ended)
     })
 }

@@ -24,7 +24,7 @@ use crate::dylib::BrolgaDylib;
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::function::{BrolgaFunction, Types};
 use crate::out::{give, given, place};
-use crate::text::{fill, name, names, room};
+use crate::text::{name, names, room};
 
 /// Gets the answer of a look-up, once: a function, or an error; the other one is null. Both belong to the function of C. It may be called before the call that asks returns, and on any thread.
 pub type BrolgaAnswerFn =
@@ -99,15 +99,12 @@ pub unsafe extern "C" fn brolga_dylib_functions(
         let of = given(dylib, "dylib")?;
         // SAFETY: by the contract.
         let names = unsafe { self::names(names, count, "names") }?;
-        if room(functions, count, "functions")? < count {
-            return Err(BrolgaError::null("functions"));
-        }
+        // SAFETY: by the contract.
+        let room = unsafe { room(functions, count, "functions") }?;
         let found = of.dylib.functions(&names)?;
         let handles = names.iter().zip(found).map(|(name, found)| handle(of, name, found));
         let handles = handles.collect::<Result<Vec<_>, _>>()?;
-        let given: Vec<_> = handles.into_iter().map(|handle| Box::into_raw(Box::new(handle))).collect();
-        // SAFETY: by the contract.
-        unsafe { fill(functions, count, &given) };
+        handles.into_iter().zip(room).for_each(|(handle, place)| give(place, handle));
         Ok(())
     })
 }

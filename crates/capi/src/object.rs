@@ -1,12 +1,11 @@
-//! Heap objects as C handles: strings, vectors of numbers. `field.rs` has structs.
+//! Heap objects as C handles, and strings. `numbers.rs` has vectors of numbers, `field.rs` structs.
 //!
 //! A handle is a GC root, so an object lives at least as long as its handles. C never sees its address: contents are copied.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use brolga::build::Type;
-use brolga::heap::{Bits, Persistent, Root, Scope};
+use brolga::heap::{Persistent, Root, Scope};
 
 use crate::error::for_c;
 use crate::error::{BrolgaCode, BrolgaError, fenced, in_full};
@@ -79,136 +78,6 @@ pub unsafe extern "C" fn brolga_object_string(
     })
 }
 
-/// A `Vector` of numbers.
-fn vector<T: Bits>(runtime: &BrolgaRuntime, element: Type, from: &[T]) -> Result<BrolgaObject, BrolgaError> {
-    let cx = &runtime.context;
-    let ty = cx
-        .types
-        .vector(element)
-        .map_err(|error| BrolgaError::new(BrolgaCode::Internal, format!("{error:?}")))?;
-    let ty = runtime.type_object(cx, ty)?;
-    let kept = enter(runtime, |scope| {
-        let vector = scope.array(&ty, &[from.len()])?;
-        for (index, &number) in from.iter().enumerate() {
-            vector.get(scope).set_element_bits(index, number)?;
-        }
-        Ok(scope.persistent(vector.get(scope)))
-    })?;
-    Ok(BrolgaObject::new(runtime, kept))
-}
-
-/// Copies up to `capacity` elements of a vector, whose element type is `name` in Julia, and returns its length.
-///
-/// # Safety
-///
-/// There is room for `capacity` numbers at `numbers`, or it is null.
-unsafe fn copy_numbers<T: Bits + Copy>(
-    object: Option<&BrolgaObject>,
-    name: &str,
-    numbers: *mut T,
-    capacity: usize,
-    length: Option<&mut MaybeUninit<usize>>,
-) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (object, length) = (given(object, "object")?, place(length, "length")?);
-        let found: Vec<T> = elements(object, name)?;
-        // SAFETY: by the contract.
-        unsafe { fill(numbers, capacity, &found) };
-        length.write(found.len());
-        Ok(())
-    })
-}
-
-fn elements<T: Bits>(object: &BrolgaObject, name: &str) -> Result<Vec<T>, BrolgaError> {
-    object.look(|scope, root| {
-        let vector = root.get(scope);
-        if vector.desc().name() != format!("Vector{{{name}}}") {
-            let text = format!("a `{}` is not a vector of `{name}`", vector.desc().name());
-            return Err(BrolgaError::new(BrolgaCode::Argument, text));
-        }
-        let numbers = (0..vector.length()?).map(|index| vector.element_bits(index));
-        Ok(numbers.collect::<Result<Vec<T>, _>>()?)
-    })
-}
-
-/// Makes a `Vector{Float64}` of `length` numbers.
-///
-/// # Safety
-///
-/// There are `length` numbers at `numbers`, or it is null.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn brolga_object_float64s(
-    runtime: Option<&BrolgaRuntime>,
-    numbers: *const f64,
-    length: usize,
-    object: Option<&mut MaybeUninit<*mut BrolgaObject>>,
-) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (runtime, place) = (given(runtime, "runtime")?, place(object, "object")?);
-        // SAFETY: by the contract.
-        let numbers = unsafe { array(numbers, length, "numbers") }?;
-        give(place, vector(runtime, Type::FLOAT64, numbers)?);
-        Ok(())
-    })
-}
-
-/// Makes a `Vector{Int64}` of `length` numbers.
-///
-/// # Safety
-///
-/// There are `length` numbers at `numbers`, or it is null.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn brolga_object_int64s(
-    runtime: Option<&BrolgaRuntime>,
-    numbers: *const i64,
-    length: usize,
-    object: Option<&mut MaybeUninit<*mut BrolgaObject>>,
-) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (runtime, place) = (given(runtime, "runtime")?, place(object, "object")?);
-        // SAFETY: by the contract.
-        let numbers = unsafe { array(numbers, length, "numbers") }?;
-        give(place, vector(runtime, Type::INT64, numbers)?);
-        Ok(())
-    })
-}
-
-/// Copies a `Vector{Float64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
-///
-/// # Safety
-///
-/// There is room for `capacity` numbers at `numbers`, or it is null.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn brolga_object_copy_float64s(
-    object: Option<&BrolgaObject>,
-    numbers: *mut f64,
-    capacity: usize,
-    length: Option<&mut MaybeUninit<usize>>,
-) -> Option<Box<BrolgaError>> {
-    // SAFETY: by the contract.
-    unsafe { copy_numbers(object, "Float64", numbers, capacity, length) }
-}
-
-/// Copies a `Vector{Int64}` to `numbers` as far as there is room for it, and returns its length. `numbers` may be null if `capacity` is 0.
-///
-/// # Safety
-///
-/// There is room for `capacity` numbers at `numbers`, or it is null.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn brolga_object_copy_int64s(
-    object: Option<&BrolgaObject>,
-    numbers: *mut i64,
-    capacity: usize,
-    length: Option<&mut MaybeUninit<usize>>,
-) -> Option<Box<BrolgaError>> {
-    // SAFETY: by the contract.
-    unsafe { copy_numbers(object, "Int64", numbers, capacity, length) }
-}
-
 /// Copies the bytes of a `String` or `Symbol` to `bytes` as far as there is room for them, and returns their number. No zero byte is added.
 /// `bytes` may be null if `capacity` is 0.
 ///
@@ -225,17 +94,17 @@ pub unsafe extern "C" fn brolga_object_copy_string(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         let (object, length) = (given(object, "object")?, place(length, "length")?);
-        let found = object.look(|scope, root| {
+        length.write(object.look(|scope, root| {
             let object = root.get(scope);
             let no_string = || {
                 let text = format!("a `{}` is not a string", object.desc().name());
                 BrolgaError::new(BrolgaCode::Argument, text)
             };
-            Ok(object.string_bytes().ok_or_else(no_string)?.to_vec())
-        })?;
-        // SAFETY: by the contract.
-        unsafe { fill(bytes.cast::<u8>(), capacity, &found) };
-        length.write(found.len());
+            let found = object.string_bytes().ok_or_else(no_string)?;
+            // SAFETY: by the contract.
+            unsafe { fill(bytes.cast::<u8>(), capacity, found, "bytes") }?;
+            Ok(found.len())
+        })?);
         Ok(())
     })
 }

@@ -1,9 +1,15 @@
 //! Options of engines and sessions.
 
+use std::ffi::c_char;
+use std::sync::Arc;
+
+use brolga::cache::Cache;
+use brolga::options::CpuTarget;
 use brolga::{Doors, OptLevel, Options, Output};
 
 use crate::error::{BrolgaCode, BrolgaError, fenced};
 use crate::out::given;
+use crate::text::{c_text, name};
 
 /// Choices for an engine or a session. Made by `brolga_options_new`, freed by `brolga_options_free`; one may be used for several engines.
 #[derive(Clone, Debug, Default)]
@@ -15,15 +21,36 @@ pub struct BrolgaOptions {
     fuel: bool,
     capture: bool,
     doors: Option<Doors>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    cpu: CpuTarget,
+    /// The targets of images, in the syntax of `Options::cpu_targets`, which has accepted them.
+    image_targets: Option<String>,
 }
 
 impl BrolgaOptions {
     /// The options; the defaults for a null pointer.
     pub(crate) fn made(options: Option<&BrolgaOptions>) -> Options {
-        let BrolgaOptions { level, heap_limit, code_limit, compile_memory, fuel, capture, doors } =
-            options.cloned().unwrap_or_default();
-        let mut made = Options::new().opt_level(level).heap_limit(heap_limit).fuel(fuel);
-        made = made.compile_memory(compile_memory);
+        let BrolgaOptions {
+            level,
+            heap_limit,
+            code_limit,
+            compile_memory,
+            fuel,
+            capture,
+            doors,
+            cache,
+            cpu,
+            image_targets,
+        } = options.cloned().unwrap_or_default();
+        let mut made = Options::new().cpu_target(cpu);
+        if let Some(targets) = image_targets {
+            // They were accepted before.
+            made = made.cpu_targets(&targets).unwrap_or_else(|_| Options::new().cpu_target(cpu));
+        }
+        made = made.opt_level(level).heap_limit(heap_limit).fuel(fuel).compile_memory(compile_memory);
+        if let Some(cache) = cache {
+            made = made.cache(cache);
+        }
         if let Some(bytes) = code_limit {
             made = made.code_limit(bytes);
         }
@@ -127,6 +154,54 @@ pub extern "C" fn brolga_options_set_capture(
 ) -> Option<Box<BrolgaError>> {
     fenced(|| {
         given(options, "options")?.capture = capture;
+        Ok(())
+    })
+}
+
+/// The processor that code is for, by name: `native` is this one and the default, `generic` any of its architecture; on x86-64 also `x86-64-v2`, `x86-64-v3`, `x86-64-v4`. Making an engine or a session for
+/// what this processor does not have is an error.
+///
+/// # Safety
+///
+/// `name` is null or ends in a zero byte.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_options_set_cpu(
+    options: Option<&mut BrolgaOptions>,
+    name: *const c_char,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let options = given(options, "options")?;
+        // SAFETY: by the contract.
+        let name = unsafe { self::name(name) }?;
+        options.cpu = CpuTarget::from_name(name).ok_or_else(|| {
+            let all = CpuTarget::ALL.map(|target| format!("`{}`", target.name())).join(", ");
+            BrolgaError::new(
+                BrolgaCode::Argument,
+                format!("there is no processor `{name}`: it is one of {all}"),
+            )
+        })?;
+        Ok(())
+    })
+}
+
+/// The processors that packages are built for, in Julia's syntax: `generic;x86-64-v3,-fma;x86-64-v4,clone_all`. The best one is chosen where a package is opened.
+///
+/// # Safety
+///
+/// `targets` is null or ends in a zero byte.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn brolga_options_set_image_targets(
+    options: Option<&mut BrolgaOptions>,
+    targets: *const c_char,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let options = given(options, "options")?;
+        // SAFETY: by the contract.
+        let targets = unsafe { c_text(targets, "targets") }?;
+        Options::new().cpu_targets(targets)?;
+        options.image_targets = Some(targets.to_owned());
         Ok(())
     })
 }

@@ -46,24 +46,38 @@ pub(crate) unsafe fn array<'a, T>(
 /// # Safety
 ///
 /// `to` is null, or points to room for `capacity` elements, which no other thread uses meanwhile.
-pub(crate) unsafe fn fill<T: Copy>(to: *mut T, capacity: usize, from: &[T]) {
-    let count = from.len().min(capacity);
-    if !to.is_null() && to.is_aligned() {
-        // SAFETY: by the contract `to` has room for `count` elements, and it is not null; `from` has at least `count`, and is
-        // Rust memory that C has no pointer to.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, count) };
+pub(crate) unsafe fn fill<T: Copy>(
+    to: *mut T,
+    capacity: usize,
+    from: &[T],
+    name: &str,
+) -> Result<(), BrolgaError> {
+    // SAFETY: by the contract.
+    let to = unsafe { room(to, capacity, name) }?;
+    for (place, element) in to.iter_mut().zip(from) {
+        place.write(*element);
     }
+    Ok(())
 }
 
-/// The number of elements that a C array has room for; 0 for a null pointer.
-pub(crate) fn room<T>(to: *mut T, capacity: usize, name: &str) -> Result<usize, BrolgaError> {
-    match to.is_null() {
-        true => Ok(0),
-        false if to.is_aligned() => Ok(capacity),
-        false => Err(BrolgaError::new(
-            BrolgaCode::Argument,
-            format!("`{name}` is not an array: its address is not aligned"),
-        )),
+/// The room of a C array. Null has no room, and its capacity has to be 0.
+///
+/// # Safety
+///
+/// `to` is null, or points to room for `capacity` elements, which nothing else uses while the result is used.
+pub(crate) unsafe fn room<'a, T>(
+    to: *mut T,
+    capacity: usize,
+    name: &str,
+) -> Result<&'a mut [MaybeUninit<T>], BrolgaError> {
+    match (to.is_null(), capacity) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(BrolgaError::null(name)),
+        (false, _) if !to.is_aligned() || capacity > isize::MAX as usize / size_of::<T>().max(1) => Err(
+            BrolgaError::new(BrolgaCode::Argument, format!("`{name}` has no room for {capacity} elements")),
+        ),
+        // SAFETY: it is not null, is aligned, and its size fits; the contract covers the rest.
+        (false, _) => Ok(unsafe { slice::from_raw_parts_mut(to.cast(), capacity) }),
     }
 }
 

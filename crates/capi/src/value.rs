@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use brolga::build::Type;
 use brolga::heap::{Obj, Root, Scope};
-use brolga::ir::show::{bits_to_char, char_to_bits};
+use brolga::host::{bits_to_char, char_to_bits};
 
 use crate::error::{BrolgaCode, BrolgaError};
 use crate::object::BrolgaObject;
@@ -77,8 +77,8 @@ impl BrolgaKind {
         }
     }
 
-    /// The type of objects that hold such a number.
-    fn ty(self) -> Option<Type> {
+    /// The type of such a number.
+    pub(crate) fn ty(self) -> Option<Type> {
         PLAIN.iter().find(|(kind, _, _)| *kind == self).map(|(_, _, ty)| *ty)
     }
 
@@ -87,9 +87,13 @@ impl BrolgaKind {
         PLAIN.iter().find(|(_, _, known)| ty == Some(*known)).map_or(Kind::Object, |(kind, _, _)| *kind)
     }
 
-    fn of_number(number: u32) -> Option<Kind> {
+    /// The kind of a number.
+    pub(crate) fn of_number(number: u32) -> Result<Kind, BrolgaError> {
         let others = [Kind::Pointer, Kind::Object];
-        PLAIN.iter().map(|(kind, _, _)| *kind).chain(others).find(|kind| *kind as u32 == number)
+        let mut kinds = PLAIN.iter().map(|(kind, _, _)| *kind).chain(others);
+        kinds.find(|kind| *kind as u32 == number).ok_or_else(|| {
+            BrolgaError::new(BrolgaCode::Argument, format!("{number} is not a kind of values"))
+        })
     }
 }
 
@@ -171,36 +175,47 @@ impl BrolgaValue {
     ///
     /// The member for the kind is set; an object is null, or live while the result is used.
     pub(crate) unsafe fn read<'a>(&self) -> Result<Given<'a>, BrolgaError> {
-        let Some(kind) = Kind::of_number(self.kind) else {
-            let text = format!("{} is not a kind of values", self.kind);
-            return Err(BrolgaError::new(BrolgaCode::Argument, text));
-        };
+        let kind = Kind::of_number(self.kind)?;
+        if kind != Kind::Object {
+            // SAFETY: by the contract.
+            return Ok(Given::Plain(kind, unsafe { self.word(kind) }?));
+        }
+        // SAFETY: by the contract the member is set, and a non-null object is live.
+        let object = unsafe { self.bits.object.as_ref() };
+        Ok(Given::Object(object.ok_or_else(|| BrolgaError::null("value.object"))?))
+    }
+
+    /// The bits of a value of this kind, which is not `Object`.
+    ///
+    /// # Safety
+    ///
+    /// The member for the kind is set.
+    #[inline]
+    pub(crate) unsafe fn word(&self, kind: Kind) -> Result<u64, BrolgaError> {
         let bits = &self.bits;
         // SAFETY: each arm reads the bytes of the member for the kind, which is set by the contract; all of them are numbers, for
-        // which every bit pattern is valid. By the contract a non-null object is live.
-        let bits = unsafe {
+        // which every bit pattern is valid.
+        Ok(unsafe {
             match kind {
-                Kind::Nothing => 0,
-                Kind::Bool | Kind::Int8 | Kind::Uint8 => u64::from(bits.uint8),
+                Kind::Nothing | Kind::Object => 0,
+                Kind::Bool => u64::from(bits.uint8 & 1),
+                Kind::Int8 | Kind::Uint8 => u64::from(bits.uint8),
                 Kind::Int16 | Kind::Uint16 => u64::from(bits.uint16),
                 Kind::Int32 | Kind::Uint32 | Kind::Float32 => u64::from(bits.uint32),
                 Kind::Char => match char::from_u32(bits.uint32) {
                     Some(char) => u64::from(char_to_bits(char)),
-                    None => {
-                        let text = format!("{:#x} is not a Unicode scalar value", bits.uint32);
-                        return Err(BrolgaError::new(BrolgaCode::Argument, text));
-                    }
+                    None => return Err(no_char(bits.uint32)),
                 },
                 Kind::Int64 | Kind::Uint64 | Kind::Float64 => bits.uint64,
                 Kind::Pointer => bits.pointer.expose_provenance() as u64,
-                Kind::Object => {
-                    let object = bits.object.as_ref().ok_or_else(|| BrolgaError::null("value.object"))?;
-                    return Ok(Given::Object(object));
-                }
             }
-        };
-        Ok(Given::Plain(kind, bits))
+        })
     }
+}
+
+#[cold]
+fn no_char(number: u32) -> BrolgaError {
+    BrolgaError::new(BrolgaCode::Argument, format!("{number:#x} is not a Unicode scalar value"))
 }
 
 /// The object that holds a value.
@@ -219,6 +234,9 @@ pub(crate) fn boxed<'f, 'h>(
             "a pointer is passed by functions of numbers only",
         ));
     };
+    if kind == Kind::Int64 {
+        return Ok(scope.int(bits as i64)?);
+    }
     let ty = runtime.type_object(&runtime.context, ty)?;
     let made = match kind {
         Kind::Nothing => {
@@ -226,7 +244,6 @@ pub(crate) fn boxed<'f, 'h>(
                 .instance(&ty)
                 .ok_or_else(|| BrolgaError::new(BrolgaCode::Internal, "`nothing` is missing"));
         }
-        Kind::Int64 => scope.int(bits as i64),
         Kind::Bool | Kind::Int8 | Kind::Uint8 => scope.boxed(&ty, bits as u8),
         Kind::Int16 | Kind::Uint16 => scope.boxed(&ty, bits as u16),
         Kind::Int32 | Kind::Uint32 | Kind::Float32 | Kind::Char => scope.boxed(&ty, bits as u32),

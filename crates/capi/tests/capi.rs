@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
 
+use brolga_capi::activity::*;
 use brolga_capi::c_symbols::*;
 use brolga_capi::debuggers::*;
 use brolga_capi::definitions::*;
@@ -24,6 +25,7 @@ use brolga_capi::image::*;
 use brolga_capi::limits::*;
 use brolga_capi::look_up::*;
 use brolga_capi::materializer::*;
+use brolga_capi::numbers::*;
 use brolga_capi::object::*;
 use brolga_capi::options::*;
 use brolga_capi::promise::*;
@@ -51,16 +53,19 @@ fn built() -> PathBuf {
 
 /// Builds an example against a library, runs it, and compares what it prints.
 fn check(example: &str, kind: &str, library: &[String]) {
-    let source = here().join(format!("examples/{example}.c"));
     let program = built().join(format!("capi-{example}-{kind}"));
-    let mut cc = Command::new("cc");
-    cc.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]);
+    let (source, compiler, language) = match here().join(format!("examples/{example}.cpp")) {
+        source if source.exists() => (source, "c++", "-std=c++17"),
+        _ => (here().join(format!("examples/{example}.c")), "cc", "-std=c11"),
+    };
+    let mut cc = Command::new(compiler);
+    cc.args([language, "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]);
     cc.arg(here().join("include"))
         .arg(&source)
         .args(library)
         .args(["-s", "-lm", "-lpthread", "-ldl", "-o"])
         .arg(&program);
-    let made = cc.output().expect("a C compiler");
+    let made = cc.output().expect("compilers of C and C++");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let run = Command::new(&program).output().expect("the example runs");
     let told = String::from_utf8_lossy(&run.stderr);
@@ -72,7 +77,7 @@ fn check(example: &str, kind: &str, library: &[String]) {
 
 #[test]
 fn examples_run_with_both_libraries() {
-    let (folder, examples) = (built(), ["columns", "plugins", "rules"]);
+    let (folder, examples) = (built(), ["columns", "filter", "plugins", "rules"]);
     let find = |name: &str| {
         [folder.clone(), folder.join("..")].into_iter().map(|dir| dir.join(name)).find(|path| path.exists())
     };
@@ -197,6 +202,7 @@ fn the_header_has_the_numbers_of_the_source() {
     has(format!("BROLGA_PRIORITY_IDLE = {},", BrolgaPriority::Idle as u32));
     has(format!("BROLGA_PROGRESS_FAILED = {},", BrolgaProgress::Failed as u32));
     has(format!("BROLGA_HAPPENED_OTHER = {},", BrolgaHappened::Other as u32));
+    has(format!("BROLGA_ACTIVITY_KIND_OTHER = {},", BrolgaActivityKind::Other as u32));
 }
 
 /// Pages that name functions of C name those that there are.
@@ -254,7 +260,7 @@ fn null_pointers_are_errors_or_nothing() {
         brolga_exports_call(ptr::null(), 0, ptr::null(), ptr::null_mut());
         is_null(brolga_exports_take_error());
         assert!(brolga_exports_take_error().is_none());
-        assert_eq!(brolga_image_main(ptr::null(), 1, text, false), 1);
+        assert_eq!(brolga_image_main(0, ptr::null(), None), 1);
         is_null(brolga_session_dylib(None, text, None));
         is_null(brolga_dylib_define(None, text, text, 4, 0));
         is_null(brolga_dylib_redefine(None, text, text, 4, None));

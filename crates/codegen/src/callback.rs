@@ -139,7 +139,7 @@ fn callback_function(signature: &Signature, call_kind: CallKind, isa: &TargetIsa
 }
 
 /// The address of memory for values.
-fn words(b: &mut FunctionBuilder<'_>, values: &[Abi]) -> Value {
+pub(crate) fn words(b: &mut FunctionBuilder<'_>, values: &[Abi]) -> Value {
     let bytes = WORD * (values.len().max(1) as u32);
     let slot = b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4));
     b.ins().stack_addr(types::I64, slot, 0)

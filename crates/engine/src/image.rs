@@ -38,7 +38,7 @@ use brolga_codegen::compiled::CompiledFunction;
 use brolga_codegen::entry::{compile_entry, entry_function, entry_name};
 use brolga_codegen::isa::TargetIsa;
 use brolga_codegen::linkage::CallKind;
-use brolga_codegen::sig::{Abi, FunctionType, Signature};
+use brolga_codegen::sig::{FunctionType, Signature};
 use brolga_codegen::target::{self, Target, TargetError};
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::binary::Stored;
@@ -142,11 +142,6 @@ pub enum Run<'a> {
     Main,
     /// A call, such as `fib(35)`, whose value is printed.
     Value(&'a str),
-}
-
-/// Which parameters of an exported function are addresses.
-pub fn pointers(signature: &Signature) -> Vec<bool> {
-    signature.params.iter().map(|abi| *abi == Abi::Ptr).collect()
 }
 
 /// Writes an image to a file atomically: readers see either the old file or the new one.

@@ -43,6 +43,7 @@ mod routines;
 mod tiering;
 mod unit;
 
+pub use brolga_codegen::plain_entry::PlainForm;
 pub use brolga_instances::{Evicted, Moving};
 pub use call::activation::{Activation, RawEntry, activate};
 pub use call::by_memory::{LowArg, LowArgs, Packing};
@@ -63,6 +64,7 @@ pub use debug::perf_map::PerfMap;
 pub use debug::unwind_tables::UnwindTables;
 pub use engine::{Jit, JitError, JitOptions, LinkerKind};
 pub use entry::c_entry::CEntryError;
+pub use entry::plain::PlainEntry;
 pub use entry::trampoline::EntryError;
 pub use link::cranelift::CraneliftLinker;
 pub use link::foreign::{Foreign, LoadedObject, Outside};

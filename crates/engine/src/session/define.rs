@@ -426,11 +426,18 @@ impl Dylib {
         name: &str,
         body: impl TypedHost<M>,
     ) -> Result<Definitions, SessionError> {
+        let cx = &self.context();
+        let host = HostFunction::new(self.session.runtime(), cx, body);
+        let refused = |reason: String| SessionError::Host { reason };
+        let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
+        self.host_function(name, host)
+    }
+
+    /// The definition of a host function with arguments in registers.
+    pub(super) fn host_function(&self, name: &str, host: HostFunction) -> Result<Definitions, SessionError> {
         let settling = self.session.host_method(name);
         let (cx, runtime) = (&self.context(), self.session.runtime());
         let refused = |reason: String| SessionError::Host { reason };
-        let host = HostFunction::new(runtime, cx, body);
-        let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
         let built = host::typed_module(cx, &settling, name, &host);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
         // The call by address is made by the session; it is not a door of the program.

@@ -128,23 +128,29 @@ pub(crate) fn typed_module(
     Ok(module_of(cx, b.finish()?))
 }
 
-/// A module with the wrapper that calls C code at an address.
+/// A module with the wrapper that calls C code at an address, with data before the arguments if there is some.
 pub(crate) fn code_module(
     cx: &Arc<Context>,
     signature: &Signature,
     address: usize,
+    data: Option<usize>,
 ) -> Result<Module, BuildError> {
     let (mut b, args) = wrapper(cx, &signature.name, &signature.params, signature.result)?;
     let pointer = cx
         .types
         .ptr(Type::NOTHING)
         .map_err(|error| BuildError::Type(error.display(&cx.types).to_string()))?;
-    let address = b.int(Type::UINT64, address as i128)?;
-    let mut given = vec![b.convert(Intrinsic::Bitcast, address, pointer)?];
+    let mut given = Vec::with_capacity(args.len() + 2);
+    for address in [address].into_iter().chain(data) {
+        let address = b.int(Type::UINT64, address as i128)?;
+        given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
+    }
     given.extend(args);
-    let (result, params) = (signature.result, signature.params.clone().into());
-    let call =
-        b.foreign_call(ForeignData { name: None, result, params, variadic_after: None }, &given, &[])?;
+    let params: Vec<Type> =
+        data.map(|_| pointer).into_iter().chain(signature.params.iter().copied()).collect();
+    let callee =
+        ForeignData { name: None, result: signature.result, params: params.into(), variadic_after: None };
+    let call = b.foreign_call(callee, &given, &[])?;
     let result: Vec<Value> = b.func().results(call).collect();
     b.ret(&result)?;
     Ok(module_of(cx, b.finish()?))

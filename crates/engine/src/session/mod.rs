@@ -99,6 +99,7 @@
 
 mod batch;
 mod boxed_entry;
+mod c_fn;
 mod c_names;
 mod call_order;
 mod cells;
@@ -173,6 +174,7 @@ use brolga_runtime::{Doors, Runtime};
 pub use brolga_runtime::{HostArg, HostOutcome, HostResult, TypedHost};
 
 pub use brolga_aot::package::{BuildId, is_package};
+pub use c_fn::CFn;
 pub use call_order::{BadCallOrder, CallOrder};
 pub use deferred::{Redefined, Retyped};
 pub use definitions::Definitions;

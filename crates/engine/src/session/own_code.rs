@@ -101,7 +101,7 @@ impl Dylib {
         loaded.start(promise);
         let address = loaded.symbols().find(|(symbol, _)| **symbol == *name).map(|(_, address)| address);
         let address = address.ok_or_else(|| SessionError::NotC { name: name.clone() })?;
-        let built = host::code_module(&cx, signature, address);
+        let built = host::code_module(&cx, signature, address, None);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
         let mut definitions = self.build_trusted(built)?.of_session();
         definitions.kept = Some(Arc::new((loaded, owner)));

@@ -174,6 +174,22 @@ impl RawEntry {
     }
 }
 
+impl RawEntry {
+    /// Calls the function outside of an activation: it enters and leaves, as [`TypedFunc::call`] does.
+    ///
+    /// # Errors
+    /// As for [`TypedFunc::call`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`RawEntry::call`], but for the activation, of which there is none; no value is an object.
+    #[inline]
+    pub unsafe fn call_alone(&self, args: *const u64, results: *mut u64) -> Result<(), CallError> {
+        // SAFETY: F1 of `func.rs`, by the contract.
+        unsafe { self.callable.call(args, results) }.map_err(|error| *error)
+    }
+}
+
 impl UntypedFunc {
     /// The function's entry without its types.
     #[must_use]

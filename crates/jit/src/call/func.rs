@@ -421,6 +421,10 @@ impl Callable {
         &self.runtime
     }
 
+    pub(crate) fn jit(&self) -> &Jit {
+        self.to.jit()
+    }
+
     /// The table that its dynamic calls search; `None` for code without such calls.
     pub(crate) fn methods(&self) -> Option<&MethodTable> {
         self.methods.as_ref()
@@ -455,7 +459,7 @@ impl Callable {
     /// F1: `args` has as many readable words as the parameters take, and `results` as many writable ones as the results
     /// take, by the signature that the trampoline was made for.
     #[inline(never)]
-    pub(super) unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
+    pub(crate) unsafe fn call(&self, args: *const u64, results: *mut u64) -> Result<(), Box<CallError>> {
         let Some(methods) = &self.methods else {
             // SAFETY: by the contract.
             return unsafe { self.call_without_methods(args, results) };
@@ -558,6 +562,8 @@ impl Callable {
 #[derive(Clone, Debug)]
 pub struct UntypedFunc {
     pub(crate) callable: Callable,
+    /// The function's name, for messages and for code that calls it.
+    name: Arc<str>,
     signature: Signature,
     /// The referents of the low arguments that are objects, as far as they are known.
     objects: Arc<[Option<Known>]>,
@@ -579,7 +585,8 @@ impl UntypedFunc {
     fn new(callable: Callable, jit: &Jit, name: &str, ty: &FunctionType) -> Result<UntypedFunc, LookupError> {
         let objects = objects(jit, name, ty)?.into();
         let (addresses, picky) = (addresses(ty).into(), picky(ty).into());
-        Ok(UntypedFunc { callable, signature: ty.signature.clone(), objects, addresses, picky })
+        let name = ty.symbol.as_str().into();
+        Ok(UntypedFunc { callable, name, signature: ty.signature.clone(), objects, addresses, picky })
     }
 
     /// The same function; it and its clones also hold a value as long as the code.
@@ -592,6 +599,11 @@ impl UntypedFunc {
     /// The type of a low argument that is an object, if it is known.
     pub(crate) fn object_type(&self, index: usize) -> Option<&TypeRef> {
         self.objects.get(index)?.as_ref().map(|known| &known.ty)
+    }
+
+    /// The function's symbol.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The native signature: the parameters and results of `call`, one low value for each entry.

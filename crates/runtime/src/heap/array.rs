@@ -12,15 +12,18 @@
 //! that is full, so appending takes amortised constant time. Deleted elements are cleared: they keep nothing
 //! alive, and growing finds zeros.
 //!
+//! The elements of a column are outside of its `Memory` (`column.rs`), so they are reached by the address in it.
+//!
 //! Indices count from 0 and are linear. Every access is checked against the `Memory` itself, whose length
 //! never changes, so a race on an array's fields yields a wrong element or an error, but never an access
 //! outside.
 
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use brolga_ir::types::FieldRepr;
 
-use super::desc::{Element, ObjectKind, TypeRef};
+use super::desc::{Element, ObjectKind, TypeDesc, TypeRef};
 use super::heap::{Heap, OutOfMemory};
 use super::layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES,
@@ -60,12 +63,13 @@ impl Elements<'_> {
 
     /// The offset of element `index` in the `Memory`.
     fn offset(&self, index: usize) -> Result<usize, ObjectError> {
-        Ok(MEMORY_ELEMENTS + self.position(index)? * self.stride())
+        Ok(elements_at(self.memory).wrapping_add(self.position(index)? * self.stride()))
     }
 
     /// The offset of the selector of element `index` in the `Memory`.
     fn selector(&self, index: usize) -> Result<usize, ObjectError> {
-        Ok(MEMORY_ELEMENTS + self.capacity * self.stride() + self.position(index)?)
+        let selectors = self.capacity * self.stride();
+        Ok(elements_at(self.memory).wrapping_add(selectors + self.position(index)?))
     }
 
     fn position(&self, index: usize) -> Result<usize, ObjectError> {
@@ -117,6 +121,11 @@ fn elements_of<'a>(object: Object) -> Result<Elements<'a>, ObjectError> {
     Ok(Elements { memory, element, capacity, start: capacity - behind, length })
 }
 
+/// The offset of the elements of a `Memory` from it; it wraps if they are outside.
+pub(crate) fn elements_at(memory: Object) -> usize {
+    (memory.word_at(MEMORY_DATA) as usize).wrapping_sub(memory.address())
+}
+
 /// The number of elements before an address in a `Memory`; for elements without size the first word of a
 /// reference is that number. `None`: no element begins there. The distance must be a whole number of strides,
 /// so an address a few bytes off is not mistaken for the preceding element. It may be negative or beyond the
@@ -155,17 +164,24 @@ fn dims_of(array: Object, dims: u32) -> impl Iterator<Item = usize> {
     (0..dims as usize).map(move |dim| array.word_at(ARRAY_DIMS + 8 * dim) as usize)
 }
 
+/// Refuses elements that are not bits of this size.
+pub(super) fn check_size(element: &Element, size: usize) -> Result<(), ObjectError> {
+    let is_bits = element.repr == FieldRepr::Inline && element.pointers.is_empty();
+    match is_bits && element.stride as usize == size {
+        true => Ok(()),
+        false => Err(ObjectError::NotBits { what: "the element", size }),
+    }
+}
+
 /// The address of the first element of an array or `Memory`, and the number of elements, if they are bits of
 /// this size and not unions.
 pub(crate) fn bits_of(object: Object, size: usize) -> Result<(NonNull<u8>, usize), ObjectError> {
     let elements = elements_of(object)?;
-    let Element { repr, stride, pointers, .. } = elements.element;
-    if *repr != FieldRepr::Inline || !pointers.is_empty() || *stride as usize != size {
-        return Err(ObjectError::NotBits { what: "the element", size });
-    }
-    let start = MEMORY_ELEMENTS + elements.start.min(elements.capacity) * size;
-    // SAFETY: `elements_of` clamps the range to the `Memory`.
-    Ok((unsafe { elements.memory.pointer().add(start) }, elements.length))
+    check_size(elements.element, size)?;
+    let start = elements_at(elements.memory).wrapping_add(elements.start.min(elements.capacity) * size);
+    // `elements_of` clamps the range to the `Memory`.
+    let first = NonNull::new(elements.memory.place(start)).unwrap_or(elements.memory.pointer());
+    Ok((first, elements.length))
 }
 
 impl<'a, 'h> Obj<'a, 'h> {
@@ -186,6 +202,20 @@ impl<'a, 'h> Obj<'a, 'h> {
             copy.set_len(length);
         }
         Ok(copy)
+    }
+
+    /// Copies the bits of the first elements of an array or `Memory` in bulk, as many as there is room for. Returns how many
+    /// elements there are.
+    ///
+    /// # Errors
+    /// As for [`Obj::copied_bits`].
+    pub fn copy_bits_to<T: Bits>(self, to: &mut [MaybeUninit<T>]) -> Result<usize, ObjectError> {
+        let (first, length) = bits_of(self.object, T::SIZE)?;
+        let count = length.min(to.len());
+        // SAFETY: the object has `length` elements and the slice room for `count`. They may overlap: a host may copy a column into
+        // itself.
+        unsafe { first.as_ptr().copy_to(to.as_mut_ptr().cast(), count * T::SIZE) };
+        Ok(length)
     }
 
     /// The number of elements of a `Memory` or `Array`.
@@ -229,10 +259,7 @@ impl<'a, 'h> Obj<'a, 'h> {
 
     fn find_bits_element(self, index: usize, size: usize) -> Result<(Object, usize), ObjectError> {
         let elements = self.elements()?;
-        let Element { repr, stride, pointers, .. } = elements.element;
-        if *repr != FieldRepr::Inline || !pointers.is_empty() || *stride as usize != size {
-            return Err(ObjectError::NotBits { what: "the element", size });
-        }
+        check_size(elements.element, size)?;
         Ok((elements.memory, elements.offset(index)?))
     }
 
@@ -277,6 +304,15 @@ impl<'a, 'h> Obj<'a, 'h> {
 impl<'f, 'h> Scope<'f, 'h> {
     /// A `Memory` with zero bits or undefined references.
     pub fn memory(&mut self, ty: &TypeRef, length: usize) -> Result<Root<'f, 'h>, ObjectError> {
+        self.memory_of(ty, length, Heap::allocate)
+    }
+
+    fn memory_of(
+        &mut self,
+        ty: &TypeRef,
+        length: usize,
+        allocate: fn(&Heap, &Mutator, &TypeDesc, usize) -> Result<Object, OutOfMemory>,
+    ) -> Result<Root<'f, 'h>, ObjectError> {
         if !matches!(ty.kind(), ObjectKind::Memory(_)) {
             return Err(wrong_kind(ty, "elements"));
         }
@@ -285,11 +321,11 @@ impl<'f, 'h> Scope<'f, 'h> {
         if bytes.max(length) > isize::MAX as usize {
             return Err(OutOfMemory { requested: bytes.max(length) }.into());
         }
-        let root = self.allocate(ty, bytes)?;
-        let object = root.get(self).object;
+        self.check_owner(ty)?;
+        let object = allocate(self.heap, self.mutator(), ty, bytes)?;
         object.set_word_at(LENGTH, length as u64);
         object.set_word_at(MEMORY_DATA, (object.address() + MEMORY_ELEMENTS) as u64);
-        Ok(root)
+        Ok(self.add_root(object))
     }
 
     /// An `Array` with zero bits or undefined references.
@@ -304,6 +340,16 @@ impl<'f, 'h> Scope<'f, 'h> {
         let Some(length) = length else { return Err(OutOfMemory { requested: usize::MAX }.into()) };
         self.check_owner(ty)?;
         let memory = self.memory(memory, length)?;
+        self.array_over(ty, dims, memory)
+    }
+
+    /// An `Array` of these dimensions that uses a `Memory`, which is as long, from its start on.
+    pub(super) fn array_over(
+        &mut self,
+        ty: &TypeRef,
+        dims: &[usize],
+        memory: Root<'_, 'h>,
+    ) -> Result<Root<'f, 'h>, ObjectError> {
         let root = self.allocate(ty, ty.size())?;
         let (array, memory) = (root.get(self).object, memory.get(self).object);
         for (dim, &extent) in dims.iter().enumerate() {
@@ -318,19 +364,21 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// # Errors
     /// Out of memory, or the type is not a vector type with elements of the given bits.
     pub fn vector_of<T: Bits>(&mut self, ty: &TypeRef, elements: &[T]) -> Result<Root<'f, 'h>, ObjectError> {
-        let vector = self.array(ty, &[elements.len()])?;
-        let array = vector.get(self);
-        let element = array.elements()?.element.ty;
-        let (first, length) = bits_of(array.object, T::SIZE)?;
+        let ObjectKind::Array { dims: 1, memory } = ty.kind() else { return Err(wrong_kind(ty, "ends")) };
+        let ObjectKind::Memory(element) = memory.kind() else { return Err(wrong_kind(ty, "elements")) };
+        check_size(element, T::SIZE)?;
         // If some bit patterns are invalid (`Bool`), the type is not one of bits.
-        if check_bits(ty, element, &[0xff; 16][..T::SIZE]).is_err() {
-            elements.iter().try_for_each(|bits| check_bits(ty, element, &bits.to_bytes()[..T::SIZE]))?;
+        if check_bits(memory, element.ty, &[0xff; 16][..T::SIZE]).is_err() {
+            let check = |bits: &T| check_bits(memory, element.ty, &bits.to_bytes()[..T::SIZE]);
+            elements.iter().try_for_each(check)?;
         }
+        let memory = self.memory_of(memory, elements.len(), Heap::allocate_to_fill)?;
+        let (first, length) = bits_of(memory.get(self).object, T::SIZE)?;
         debug_assert_eq!(length, elements.len());
         let bytes = length.min(elements.len()) * T::SIZE;
-        // SAFETY: the vector has this many elements, and no other code can reach it.
+        // SAFETY: the `Memory` has this many elements, and no other code can reach it.
         unsafe { first.copy_from_nonoverlapping(NonNull::from(elements).cast(), bytes) };
-        Ok(vector)
+        self.array_over(ty, &[elements.len()], memory)
     }
 
     /// An `Array` without a `Memory` yet.
@@ -419,7 +467,7 @@ impl<'f, 'h> Scope<'f, 'h> {
         let text = self.zeroed_string(count)?;
         // A moving `Memory` is elsewhere by now.
         let elements = of.get(self).elements()?.part(start, count)?;
-        let from = MEMORY_ELEMENTS + elements.start;
+        let from = elements_at(elements.memory).wrapping_add(elements.start);
         // SAFETY: `part` has checked the range against the `Memory`; the string has room for `count` bytes and is not shared yet.
         unsafe { text.get(self).object.copy_to_new(STRING_BYTES, elements.memory, from, count) };
         Ok(text)
@@ -502,11 +550,8 @@ pub(crate) fn grow_in_place(vector: Object, count: i64) -> bool {
 pub(crate) fn shrink_in_place(vector: Object, count: i64) -> bool {
     let shortened = plain_elements(vector, count).map(|plain| {
         let first = plain.start + plain.left * plain.stride;
-        zero(
-            plain.memory,
-            MEMORY_ELEMENTS + first as usize,
-            ((plain.old - plain.left) * plain.stride) as usize,
-        );
+        let first = elements_at(plain.memory).wrapping_add(first as usize);
+        zero(plain.memory, first, ((plain.old - plain.left) * plain.stride) as usize);
         vector.set_word_at(ARRAY_DIMS, plain.left);
     });
     shortened.is_some()
@@ -516,7 +561,7 @@ pub(crate) fn shrink_in_place(vector: Object, count: i64) -> bool {
 pub(crate) fn drop_first_in_place(vector: Object, count: i64) -> bool {
     let dropped = plain_elements(vector, count).map(|plain| {
         let bytes = (plain.old - plain.left) * plain.stride;
-        zero(plain.memory, MEMORY_ELEMENTS + plain.start as usize, bytes as usize);
+        zero(plain.memory, elements_at(plain.memory).wrapping_add(plain.start as usize), bytes as usize);
         vector.set_word_at(ARRAY_DATA, vector.word_at(ARRAY_DATA) + bytes);
         vector.set_word_at(ARRAY_DIMS, plain.left);
     });
@@ -546,12 +591,8 @@ pub(crate) fn grow_plain(heap: &Heap, mutator: &Mutator, vector: Object, count: 
     // SAFETY: the old elements are inside their `Memory` (`plain_elements`); the new one has room for `start` bytes and `length` elements, of which they are the
     // first, and is not shared yet.
     unsafe {
-        new.copy_to_new(
-            to,
-            old.memory,
-            MEMORY_ELEMENTS + old.start as usize,
-            (old.old * old.stride) as usize,
-        );
+        let from = elements_at(old.memory).wrapping_add(old.start as usize);
+        new.copy_to_new(to, old.memory, from, (old.old * old.stride) as usize);
     }
     vector.set_pointer_at(ARRAY_MEMORY, Some(new));
     heap.after_store(mutator, vector);
@@ -589,7 +630,7 @@ fn plain_elements(vector: Object, count: i64) -> Option<PlainElements> {
 fn zero(memory: Object, first: usize, bytes: usize) {
     let zeros: &[u8; 256] = &[0; 256];
     for chunk in (0..bytes).step_by(zeros.len()) {
-        memory.write_bits(first + chunk, &zeros[..zeros.len().min(bytes - chunk)]);
+        memory.write_bits(first.wrapping_add(chunk), &zeros[..zeros.len().min(bytes - chunk)]);
     }
 }
 
@@ -599,11 +640,13 @@ fn move_elements(old: &Elements<'_>, new: Object, capacity: usize, start: usize)
     let count = old.length.min(old.capacity.saturating_sub(old.start)).min(capacity - start);
     let stride = old.stride();
     let at = |position: usize| MEMORY_ELEMENTS + position * stride;
+    let from = |offset: usize| elements_at(old.memory).wrapping_add(offset);
     // SAFETY: both ranges are inside their objects: `count` is clamped to both; the new one is not shared
     // yet.
-    unsafe { new.copy_to_new(at(start), old.memory, at(old.start), count * stride) };
+    unsafe { new.copy_to_new(at(start), old.memory, from(old.start * stride), count * stride) };
     if old.is_union() {
+        let selectors = from(old.capacity * stride + old.start);
         // SAFETY: as above, for the selectors, which follow all elements.
-        unsafe { new.copy_to_new(at(capacity) + start, old.memory, at(old.capacity) + old.start, count) };
+        unsafe { new.copy_to_new(at(capacity) + start, old.memory, selectors, count) };
     }
 }

@@ -90,12 +90,12 @@ impl Cells {
 
     /// An object of exactly the size of the request.
     fn allocate_bare(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
-        let Request { bytes, align, tag } = request;
+        let Request { bytes, align, tag, is_clear } = request;
         if let Some(class) = SizeClass::of(bytes, align) {
             return self.allocate_cell(heap, mutator, class, tag);
         }
         heap.stress_point(mutator);
-        let object = self.supply(heap, mutator, bytes, |space| space.take_large(bytes))?;
+        let object = self.supply(heap, mutator, bytes, |space| space.take_large(bytes, is_clear))?;
         object.set_tag(tag);
         Ok(object)
     }
@@ -188,6 +188,11 @@ impl Backend for Cells {
     fn release_external(&self, bytes: usize) {
         let space = &mut self.lock().space;
         space.external = space.external.saturating_sub(bytes);
+    }
+
+    fn count_borrowed(&self, bytes: usize) {
+        let space = &mut self.lock().space;
+        space.allocated = space.allocated.saturating_add(bytes);
     }
 
     fn stats(&self) -> HeapStats {

@@ -81,6 +81,8 @@ pub(super) struct Request {
     /// 8 or 16.
     pub(super) align: usize,
     pub(super) tag: u64,
+    /// Whether a large object has to be cleared; a smaller one always is.
+    pub(super) is_clear: bool,
 }
 
 /// The memory of a heap. The parameter `heap` is always the heap that owns this backend.
@@ -108,6 +110,9 @@ pub(super) trait Backend: Send + Sync {
 
     /// Subtracts bytes that were counted as external.
     fn release_external(&self, bytes: usize);
+
+    /// Counts bytes of the host that objects keep towards the next collection, but not towards the limit.
+    fn count_borrowed(&self, _bytes: usize) {}
 
     /// Statistics.
     fn stats(&self) -> HeapStats;
@@ -449,9 +454,25 @@ impl Heap {
             Some(object) => Ok(object),
             None => {
                 let (align, tag) = (desc.align(), desc.tag());
-                self.allocate_slow(mutator, Request { bytes, align, tag })
+                self.allocate_slow(mutator, Request { bytes, align, tag, is_clear: true })
             }
         }
+    }
+
+    /// As [`Heap::allocate`], of an object without references whose bytes the caller writes before anything reads them: a large one is
+    /// not cleared before. A safepoint.
+    pub(super) fn allocate_to_fill(
+        &self,
+        mutator: &Mutator,
+        desc: &TypeDesc,
+        bytes: usize,
+    ) -> Result<Object, OutOfMemory> {
+        debug_assert!(desc.is_bits());
+        let made = allocate_at_hand(mutator, desc, bytes).map(Ok);
+        made.unwrap_or_else(|| {
+            let (align, tag) = (desc.align(), desc.tag());
+            self.allocate_slow(mutator, Request { bytes, align, tag, is_clear: false })
+        })
     }
 
     /// An object that does not fit the mutator's runs.

@@ -65,15 +65,17 @@ impl HugeObjects {
         self.live.contains_key(&chunk)
     }
 
-    /// Zeroed memory for an object that counts as `bytes` bytes; `None` if the system has none.
-    pub(super) fn take(&mut self, bytes: usize) -> Option<Object> {
+    /// Memory for an object that counts as `bytes` bytes, zeroed if it has to be; `None` if the system has none.
+    pub(super) fn take(&mut self, bytes: usize, is_clear: bool) -> Option<Object> {
         let fits = |chunk: &Chunk| (bytes..=bytes.saturating_add(bytes / 4)).contains(&room(chunk));
         let best = self.spare.iter().enumerate().filter(|(_, chunk)| fits(chunk));
         let chunk = match best.min_by_key(|(_, chunk)| chunk.bytes()).map(|(at, _)| at) {
             Some(at) => {
                 let chunk = self.spare.swap_remove(at);
-                // SAFETY: the chunk has room for that many bytes, and its object is dead.
-                unsafe { chunk.unit(RESERVED_UNITS).fill(bytes, 0) };
+                if is_clear {
+                    // SAFETY: the chunk has room for that many bytes, and its object is dead.
+                    unsafe { chunk.unit(RESERVED_UNITS).fill(bytes, 0) };
+                }
                 chunk
             }
             None => self.map(bytes)?,
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn the_chunk_of_a_dead_object_serves_the_next_and_is_clear() {
         let mut huge = HugeObjects::default();
-        let first = huge.take(CHUNK).unwrap();
+        let first = huge.take(CHUNK, true).unwrap();
         // SAFETY: no other code can reach the objects; each has the requested size.
         unsafe {
             MarkBit::of(first).set();
@@ -158,8 +160,8 @@ mod tests {
             assert_eq!(huge.sweep(Some(0xdd)).freed_bytes, CHUNK);
             assert!(!huge.has(first.address() & !(CHUNK - 1)));
             let mapped = huge.mapped();
-            assert_ne!(huge.take(CHUNK / 2), Some(first), "more than a quarter would be left over");
-            let again = huge.take(CHUNK - CHUNK / 8).unwrap();
+            assert_ne!(huge.take(CHUNK / 2, true), Some(first), "more than a quarter would be left over");
+            let again = huge.take(CHUNK - CHUNK / 8, true).unwrap();
             assert_eq!((again, huge.spare_bytes()), (first, 0));
             assert!(huge.mapped() > mapped);
             assert!(again.bytes(0, CHUNK - CHUNK / 8 - 64).iter().all(|&byte| byte == 0));
@@ -170,7 +172,7 @@ mod tests {
     fn the_largest_chunks_go_back_first() {
         let mut huge = HugeObjects::default();
         for chunks in [3, 1, 2] {
-            huge.take(chunks * CHUNK).unwrap();
+            huge.take(chunks * CHUNK, true).unwrap();
         }
         // SAFETY: no other code can reach the objects.
         unsafe { huge.sweep(None) };

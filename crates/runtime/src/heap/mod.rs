@@ -37,6 +37,7 @@
 //! | `abi.rs` | the offsets and masks that compiled code contains |
 //! | `mmtk/` | the alternative memory, by the crate `mmtk`, with the feature `heap-mmtk` |
 //! | `scope.rs`, `array.rs` | objects in safe Rust |
+//! | `column.rs` | vectors over memory of the host |
 //!
 //! Not done: parallel marking; moving; returning single pages.
 
@@ -48,6 +49,7 @@ mod census;
 mod chunk;
 mod class;
 mod collect;
+mod column;
 mod desc;
 mod field_table;
 mod finalize;
@@ -79,6 +81,7 @@ mod world;
 pub use abi::DEFAULT_ABI;
 pub use array::End;
 pub use class::{CLASSES, MAX_CELL, SizeClass};
+pub use column::Column;
 pub use desc::{Element, ObjectKind, TypeDesc, TypeRef};
 pub(crate) use field_table::FieldRow;
 pub use finalize::{Finalizer, VisitFn};
@@ -100,8 +103,8 @@ pub use scope::{Bits, Obj, ObjectError, Root, Scope};
 pub(crate) use types::{CommonTypes, Unused, translate};
 
 pub(crate) use array::{
-    address_of, bits_of, drop_first_in_place, elements_from, grow_in_place, grow_plain, position_of,
-    shrink_in_place,
+    address_of, bits_of, drop_first_in_place, elements_at, elements_from, grow_in_place, grow_plain,
+    position_of, shrink_in_place,
 };
 pub(crate) use layout::MUTATOR;
 pub(crate) use mutator::Paused;

@@ -129,6 +129,12 @@ impl Object {
         Some(unsafe { self.bytes(STRING_BYTES, length) })
     }
 
+    /// The address of bits. Elements of a column (`column.rs`) are memory of the host: their offset from the object wraps, and
+    /// their provenance is exposed, as the heap's is to compiled code.
+    pub(super) fn place(self, offset: usize) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address().wrapping_add(offset))
+    }
+
     fn word<'a>(self, offset: usize) -> &'a AtomicPtr<u8> {
         debug_assert!(offset.is_multiple_of(8));
         // SAFETY: callers pass offsets of pointer fields of the object's layout, or of elements within its length.
@@ -160,7 +166,7 @@ impl Object {
 
     /// Bits of 1, 2, 4 or 8 bytes, in one access. They must be aligned to their size.
     pub(crate) fn scalar_at(self, offset: usize, size: usize) -> u64 {
-        let place = self.0.as_ptr().wrapping_add(offset);
+        let place = self.place(offset);
         // SAFETY: callers pass offsets and sizes of scalars inside the object, whose layout aligns them.
         unsafe {
             match size {
@@ -174,7 +180,7 @@ impl Object {
 
     /// The corresponding store.
     pub(crate) fn set_scalar_at(self, offset: usize, size: usize, bits: u64) {
-        let place = self.0.as_ptr().wrapping_add(offset);
+        let place = self.place(offset);
         // SAFETY: as for `scalar_at`.
         unsafe {
             match size {
@@ -189,7 +195,7 @@ impl Object {
     /// The corresponding compare-and-exchange.
     pub(crate) fn exchange_scalar_at(self, offset: usize, size: usize, seen: u64, bits: u64) -> bool {
         const ONE: Ordering = Ordering::SeqCst; // A1
-        let place = self.0.as_ptr().wrapping_add(offset);
+        let place = self.place(offset);
         // SAFETY: as for `scalar_at`.
         unsafe {
             match size {
@@ -207,24 +213,24 @@ impl Object {
 
     /// A word of bits: a length, an address.
     pub(crate) fn word_at(self, offset: usize) -> u64 {
-        // SAFETY: callers pass offsets of words inside the object.
-        unsafe { self.0.add(offset).cast::<AtomicU64>().as_ref() }.load(Ordering::Relaxed) // B1
+        // SAFETY: callers pass offsets of words inside the object, or of its elements.
+        unsafe { &*self.place(offset).cast::<AtomicU64>() }.load(Ordering::Relaxed) // B1
     }
 
     pub(crate) fn set_word_at(self, offset: usize, value: u64) {
-        // SAFETY: callers pass offsets of words inside the object.
-        unsafe { self.0.add(offset).cast::<AtomicU64>().as_ref() }.store(value, Ordering::Relaxed); // B1
+        // SAFETY: callers pass offsets of words inside the object, or of its elements.
+        unsafe { &*self.place(offset).cast::<AtomicU64>() }.store(value, Ordering::Relaxed); // B1
     }
 
     /// Copies bits out of the object, by whole words where they are whole in the object.
     pub(crate) fn read_bits(self, offset: usize, out: &mut [u8]) {
         let (words, rest) = whole_words(offset, out.len());
         for (index, word) in out[..words].chunks_exact_mut(8).enumerate() {
-            word.copy_from_slice(&self.word_at(offset + 8 * index).to_ne_bytes());
+            word.copy_from_slice(&self.word_at(offset.wrapping_add(8 * index)).to_ne_bytes());
         }
         for index in rest {
-            // SAFETY: callers pass ranges inside the object.
-            let source = unsafe { self.0.add(offset + index).cast::<AtomicU8>().as_ref() };
+            // SAFETY: callers pass ranges inside the object, or of its elements.
+            let source = unsafe { &*self.place(offset.wrapping_add(index)).cast::<AtomicU8>() };
             out[index] = source.load(Ordering::Relaxed); // B1
         }
     }
@@ -233,11 +239,11 @@ impl Object {
     pub(crate) fn write_bits(self, offset: usize, bytes: &[u8]) {
         let (words, rest) = whole_words(offset, bytes.len());
         for (index, word) in bytes[..words].as_chunks().0.iter().enumerate() {
-            self.set_word_at(offset + 8 * index, u64::from_ne_bytes(*word));
+            self.set_word_at(offset.wrapping_add(8 * index), u64::from_ne_bytes(*word));
         }
         for index in rest {
-            // SAFETY: callers pass ranges inside the object.
-            let target = unsafe { self.0.add(offset + index).cast::<AtomicU8>().as_ref() };
+            // SAFETY: callers pass ranges inside the object, or of its elements.
+            let target = unsafe { &*self.place(offset.wrapping_add(index)).cast::<AtomicU8>() };
             target.store(bytes[index], Ordering::Relaxed); // B1
         }
     }
@@ -266,10 +272,10 @@ impl Object {
     ///
     /// # Safety
     ///
-    /// Both ranges are in their objects, and only the caller can reach `self`.
+    /// Both ranges are in their objects, or the source's elements, and only the caller can reach `self`.
     pub(crate) unsafe fn copy_to_new(self, to: usize, source: Object, from: usize, bytes: usize) {
         // SAFETY: by the contract; a new object overlaps no other.
-        unsafe { self.0.add(to).copy_from_nonoverlapping(source.0.add(from), bytes) }
+        unsafe { self.0.add(to).as_ptr().copy_from_nonoverlapping(source.place(from), bytes) }
     }
 
     /// Prefetches the tag.

@@ -21,7 +21,10 @@ impl Pages {
     /// Zeroed pages at an address that is a multiple of `align`, a power of two and at least a page; `None`
     /// if the system has none.
     pub(crate) fn map(bytes: usize, align: usize) -> Option<Pages> {
-        system::map(bytes, align).map(|base| Pages { base, bytes, align })
+        let base = system::map(bytes, align)?;
+        // Compiled code and `Object::place` reach it by address.
+        let _ = base.as_ptr().expose_provenance();
+        Some(Pages { base, bytes, align })
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {

@@ -149,6 +149,14 @@ pub enum ObjectError {
         /// The type of the place.
         expected: String,
     },
+    /// An address at which there are no numbers of the host.
+    #[error("there are no {length} aligned numbers of {size} bytes at this address")]
+    NoColumn {
+        /// How many there should be.
+        length: usize,
+        /// The size of one.
+        size: usize,
+    },
     /// The field does not have the size of the Rust type, or contains references.
     #[error("{what} does not hold {size} bytes of bits")]
     NotBits {

@@ -234,8 +234,8 @@ impl Space {
         Ok(slab.chunk.block(first / UNITS_PER_BLOCK))
     }
 
-    /// Zeroed memory for an object of `bytes` bytes that is too large for a cell. The caller writes its tag.
-    pub(crate) fn take_large(&mut self, bytes: usize) -> Result<Object, Shortage> {
+    /// Memory for an object of `bytes` bytes that is too large for a cell, zeroed if it has to be. The caller writes its tag.
+    pub(crate) fn take_large(&mut self, bytes: usize, is_clear: bool) -> Result<Object, Shortage> {
         let units = bytes.checked_add(LARGE_OBJECT).ok_or(Shortage::System)?.div_ceil(UNIT);
         let bytes = units.checked_mul(UNIT).ok_or(Shortage::System)?;
         if !self.has_room(bytes) {
@@ -244,14 +244,14 @@ impl Space {
         let object = match u16::try_from(units) {
             Ok(short) if units <= MAX_LARGE_UNITS => {
                 let (unit, zeroed) = self.take_units(short)?;
-                if !zeroed {
+                if is_clear && !zeroed {
                     // SAFETY: the units were free, so no code uses them.
                     unsafe { unit.fill(bytes, 0) };
                 }
                 // SAFETY: the memory is new; the caller initialises it before it is reachable.
                 unsafe { Object::from_pointer(unit.object()) }
             }
-            _ => self.huge.take(bytes).ok_or(Shortage::System)?,
+            _ => self.huge.take(bytes, is_clear).ok_or(Shortage::System)?,
         };
         self.used += bytes;
         self.allocated = self.allocated.saturating_add(bytes);
@@ -446,11 +446,11 @@ mod tests {
         let class = SizeClass::of(24, 8).unwrap();
         let first: Vec<_> = std::iter::from_fn(|| space.take_cells(class).ok()).collect();
         assert_eq!(first.len(), 10);
-        assert_eq!(space.take_large(100_000), Err(Shortage::Limit));
+        assert_eq!(space.take_large(100_000, true), Err(Shortage::Limit));
         // SAFETY: no other code can reach the space, and nothing in it is reachable.
         let live = unsafe { space.sweep(true) };
         assert_eq!((live.objects, space.used()), (0, 0));
-        let large = space.take_large(10 * BLOCK - LARGE_OBJECT).unwrap();
+        let large = space.take_large(10 * BLOCK - LARGE_OBJECT, true).unwrap();
         assert!(space.is_place_of_object(large.address()));
         assert!(!space.is_place_of_object(large.address() + 8));
         // SAFETY: the object has that many bytes, and no code writes to it.
@@ -461,15 +461,15 @@ mod tests {
     #[test]
     fn a_large_object_takes_its_units_and_no_more() {
         let mut space = Space::new(Some(90 * UNIT));
-        let objects: Vec<_> = std::iter::from_fn(|| space.take_large(17_000).ok()).collect();
+        let objects: Vec<_> = std::iter::from_fn(|| space.take_large(17_000, true).ok()).collect();
         assert_eq!((objects.len(), space.used()), (10, 90 * UNIT), "9 units each");
         // SAFETY: no other code can reach the space, and every other object has been dropped.
         unsafe {
             objects.iter().step_by(2).for_each(|&object| assert!(MarkBit::of(object).set()));
             assert_eq!(space.sweep(false).bytes, 45 * UNIT);
         }
-        assert_eq!(space.take_large(10 * UNIT), Ok(below(objects[9], 2)), "the first gap is too short");
-        let refilled: Vec<_> = std::iter::from_fn(|| space.take_large(17_000).ok()).collect();
+        assert_eq!(space.take_large(10 * UNIT, true), Ok(below(objects[9], 2)), "the first gap is too short");
+        let refilled: Vec<_> = std::iter::from_fn(|| space.take_large(17_000, true).ok()).collect();
         assert_eq!(refilled, [objects[1], objects[3], objects[5]], "from the high end on");
     }
 
@@ -514,7 +514,7 @@ mod tests {
         let mut blocks = Vec::new();
         for size in (0..).map(|step| 16_500 + step * 1_771 % 40_000) {
             let (Ok(object), Ok(block)) =
-                (space.take_large(size), space.take_cells(SizeClass::of(40, 8).unwrap()))
+                (space.take_large(size, true), space.take_cells(SizeClass::of(40, 8).unwrap()))
             else {
                 break;
             };
@@ -530,7 +530,7 @@ mod tests {
     #[test]
     fn huge_objects_come_and_go() {
         let mut space = Space::new(None);
-        let object = space.take_large(3 * CHUNK).unwrap();
+        let object = space.take_large(3 * CHUNK, true).unwrap();
         assert!(space.is_place_of_object(object.address()));
         assert!(space.mapped() >= 3 * CHUNK);
         // SAFETY: no other code can reach the space.
@@ -543,8 +543,8 @@ mod tests {
         assert_eq!(space.used(), 0);
         space.drop_spare(0);
         assert_eq!(space.mapped(), 0);
-        assert_eq!(space.take_large(usize::MAX), Err(Shortage::System));
-        assert_eq!(space.take_large(usize::MAX / 2), Err(Shortage::System));
+        assert_eq!(space.take_large(usize::MAX, true), Err(Shortage::System));
+        assert_eq!(space.take_large(usize::MAX / 2, true), Err(Shortage::System));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use brolga_ir::Context;
 use brolga_ir::types::{FieldRepr, Layout, Type};
 
 use crate::heap::{
-    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, Object, ObjectKind, Scope, elements_from,
+    ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, Object, ObjectKind, Scope, elements_at, elements_from,
 };
 
 /// A value of a concrete type inside an object.
@@ -146,8 +146,9 @@ impl<'a> Place<'a> {
         }
         let stride = element.stride as usize;
         // All elements and selectors of a `Memory` take at most `isize::MAX` bytes, and the index is less than the length.
-        let offset = MEMORY_ELEMENTS + index * stride;
-        let selector = MEMORY_ELEMENTS + length * stride + index;
+        let first = elements_at(memory);
+        let (offset, selector) =
+            (first.wrapping_add(index * stride), first.wrapping_add(length * stride + index));
         Some(Place {
             cx: desc.context(),
             ty: element.ty,
@@ -226,8 +227,8 @@ const CHUNK: usize = 64;
 fn copy_chunk(to: (Object, usize), from: (Object, usize), start: usize, length: usize) {
     let mut buffer = [0; CHUNK];
     let part = &mut buffer[..length];
-    from.0.read_bits(from.1 + start, part);
-    to.0.write_bits(to.1 + start, part);
+    from.0.read_bits(from.1.wrapping_add(start), part);
+    to.0.write_bits(to.1.wrapping_add(start), part);
 }
 
 /// Copies plain-bits elements starting at `from` over those starting at `to`, which have the same type, are
@@ -271,7 +272,8 @@ pub(crate) fn copy_element(scope: &Scope<'_, '_>, from: Place<'_>, to: Place<'_>
 
 /// Resets an element to its state in a fresh `Memory`.
 pub(crate) fn clear(place: Place<'_>) {
-    let zeros = |size: usize| (0..size).for_each(|n| place.object.write_bits(place.offset + n, &[0]));
+    let zeros =
+        |size: usize| (0..size).for_each(|n| place.object.write_bits(place.offset.wrapping_add(n), &[0]));
     match place.repr {
         FieldRepr::Pointer => place.object.set_pointer_at(place.offset, None),
         FieldRepr::Inline => {

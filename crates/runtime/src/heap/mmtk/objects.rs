@@ -19,6 +19,7 @@ use mmtk::vm::{
     VMLocalLOSMarkNurserySpec, VMLocalMarkBitSpec, VMLocalPinningBitSpec,
 };
 
+use super::super::array::elements_at;
 use super::super::desc::{ObjectKind, Scan, TypeDesc};
 use super::super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_BYTES, TAG_PERMANENT};
 use super::super::object::Object;
@@ -52,7 +53,11 @@ pub(super) fn reference(object: Object) -> Option<ObjectReference> {
 
 /// The size of an object that has not been forwarded.
 fn size(object: Object) -> usize {
-    let bytes = object.desc().size_with_length(|| object.word_at(LENGTH));
+    let desc = object.desc();
+    let bytes = match desc.kind() {
+        ObjectKind::Memory(_) if elements_at(object) != MEMORY_ELEMENTS => desc.size(),
+        _ => desc.size_with_length(|| object.word_at(LENGTH)),
+    };
     // An allocated object has a size.
     extent(bytes).unwrap_or(16)
 }
