@@ -169,7 +169,7 @@ pub struct BrolgaExecutable {
 pub unsafe extern "C" fn brolga_image_main(
     argc: c_int,
     argv: *const *const c_char,
-    executable: Option<&'static BrolgaExecutable>,
+    executable: Option<&BrolgaExecutable>,
 ) -> c_int {
     let error = fenced(|| {
         let BrolgaExecutable { image, length, call } = *given(executable, "executable")?;
