@@ -421,6 +421,65 @@ end",
     assert_eq!(FREED.load(Ordering::SeqCst), 10);
 }
 
+/// What `again` calls: a function of the program, and its run time.
+struct Back {
+    silent: unsafe extern "C" fn(i64, *mut c_void) -> u32,
+    runtime: Box<BrolgaRuntime>,
+}
+
+/// Calls back into the program, makes an object and collects. Returns the code of the call.
+extern "C" fn again(data: *mut c_void, x: i64) -> i64 {
+    // SAFETY: the data of `again` is a `Back`, which lives as long as the test.
+    let back = unsafe { &*data.cast::<Back>() };
+    // SAFETY: the prototype is the function's.
+    let code = unsafe { (back.silent)(x, ptr::null_mut()) };
+    // SAFETY: there are four bytes.
+    let text =
+        owned(|place| unsafe { brolga_object_string(Some(&back.runtime), c"text".as_ptr(), 4, place) });
+    assert!(brolga_runtime_collect(Some(&back.runtime)).is_none());
+    brolga_object_free(Some(text));
+    i64::from(code)
+}
+
+#[test]
+fn plain_host_functions_call_back_and_collect() {
+    let setting = Setting::new();
+    let silent = setting.function(c"silent");
+    let silent =
+        address(&silent, &[Kind::Int64], Kind::Nothing, true).map(|address| (silent, address)).unwrap();
+    // SAFETY: the kinds match the prototype.
+    let call: unsafe extern "C" fn(i64, *mut c_void) -> u32 = unsafe { std::mem::transmute(silent.1) };
+    let runtime = owned(|place| brolga_session_runtime(Some(&setting.session), place));
+    let mut back = Back { silent: call, runtime };
+    // SAFETY: `again` has the type of its header, and its data lives as long as the session.
+    let defined = unsafe {
+        let function = std::mem::transmute::<*const (), BrolgaPlainFn>(again as *const ());
+        let (header, data) = (c"again(x::Int64)::Int64".as_ptr(), (&raw mut back).cast());
+        brolga_dylib_define_plain_host(Some(&setting.main), header, function, false, data, None)
+    };
+    assert!(defined.is_none(), "{defined:?}");
+    setting.define(
+        "function both(x::Int64)::Int64
+1 ─ %1 = invoke Base.string(\"kept \"::String, x::Int64)::String
+│   %2 = invoke Main.again(x::Int64)::Int64
+│   %3 = invoke Main.again(0::Int64)::Int64
+│   %4 = Base.mul_int(%3, 10)::Int64
+│   %5 = Base.add_int(%2, %4)::Int64
+│   %6 = Base.sizeof(%1)::Int64
+│   %7 = Base.mul_int(%6, 100)::Int64
+│   %8 = Base.add_int(%5, %7)::Int64
+└──      return %8
+end",
+    );
+    let both = setting.function(c"both");
+    let both = address(&both, &[Kind::Int64], Kind::Int64, false).map(|address| (both, address)).unwrap();
+    // SAFETY: the kinds match the prototype.
+    let both: unsafe extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(both.1) };
+    // SAFETY: the prototype is the function's.
+    assert_eq!(unsafe { both(5) }, 600 + 10 * BrolgaCode::Exception as i64);
+    assert_eq!(code(brolga_take_error()), BrolgaCode::Exception, "of the call that has failed within");
+}
+
 #[test]
 fn numbers_of_all_kinds_are_copied_and_borrowed() {
     let setting = Setting::new();
