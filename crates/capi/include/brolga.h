@@ -2326,7 +2326,7 @@ BrolgaError *brolga_object_copy_numbers(const BrolgaObject *object,
 
  The numbers belong to programs until `release` is called with `data`: once, on any thread, after the first collection that finds that nothing refers to the vector, or when the
  run time is freed, or before this function returns an error. To have them back early, free the handles and call `brolga_runtime_collect`. A program may keep the vector in an object or a variable; then `release`
- is not called. A program that makes the vector longer continues with a copy; one that removes elements at an end sets them to zero. The bytes do not count towards the limit of the heap.
+ is not called. A program that makes the vector longer continues with a copy; one that removes elements at an end sets them to zero. The bytes do not count towards the limit of the heap. `release` may be null: then nothing tells when the numbers are free again.
 
  # Safety
 
@@ -2639,8 +2639,9 @@ void brolga_package_free(BrolgaPackage *package);
  to match the function, as written in the prototype: the types of the members of `BrolgaBits`, `void` for `BROLGA_KIND_NOTHING` as the result, and no
  argument for `BROLGA_KIND_NOTHING`. There are no such functions with a `Char` or an object.
 
- A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. The address
- is valid as long as the function is not freed.
+ A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. Nothing jumps over frames of C. The address may be called
+ by any thread, and within host functions; the caller holds nothing but the function, which must not be freed while it is called. Each call reaches the newest definition, and limits around it apply
+ (`brolga_runtime_limited`).
 
  # Safety
 

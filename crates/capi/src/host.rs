@@ -8,6 +8,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
+use std::ptr;
 
 use brolga::build::Type;
 use brolga::heap::{Root, Scope};
@@ -57,6 +58,108 @@ impl Drop for Lent<'_> {
     fn drop(&mut self) {
         self.0.iter().for_each(BrolgaValue::forget);
     }
+}
+
+/// A word and an error, as compiled code takes them; the error is null if there is a word.
+#[repr(C)]
+struct Outcome {
+    word: u64,
+    error: *mut BrolgaError,
+}
+
+/// Words by value, as a C struct.
+#[repr(C)]
+struct Words<const N: usize>([u64; N]);
+
+/// A host function of numbers only: it is called without objects.
+struct NumberHost {
+    host: Host,
+    params: Vec<BrolgaKind>,
+    result: BrolgaKind,
+}
+
+impl NumberHost {
+    /// Up to this many arguments.
+    const MOST: usize = 8;
+
+    /// The kinds of a signature, if all are numbers and the arguments few.
+    fn kinds(signature: &Signature) -> Option<(Vec<BrolgaKind>, BrolgaKind)> {
+        let number = |ty: &Type| {
+            let kind = BrolgaKind::of(Some(*ty));
+            (kind != BrolgaKind::Object && kind != BrolgaKind::Nothing).then_some(kind)
+        };
+        let params = signature.params.iter().map(number).collect::<Option<Vec<_>>>()?;
+        let result = BrolgaKind::of(Some(signature.result));
+        (params.len() <= Self::MOST && result != BrolgaKind::Object).then_some((params, result))
+    }
+
+    /// The function for programs.
+    fn function(self) -> CFn {
+        let enter = match self.params.len() {
+            0 => enter_none as *const (),
+            1 => enter::<1> as *const (),
+            2 => enter::<2> as *const (),
+            3 => enter::<3> as *const (),
+            4 => enter::<4> as *const (),
+            5 => enter::<5> as *const (),
+            6 => enter::<6> as *const (),
+            7 => enter::<7> as *const (),
+            _ => enter::<8> as *const (),
+        };
+        let own = Box::new(self);
+        let data = ptr::from_ref(&*own).cast_mut().cast();
+        // SAFETY: `enter` passes the ownership of its error, which is taken once.
+        let message = |error: *mut ()| unsafe { Box::<BrolgaError>::from_raw(error.cast()) }.text();
+        CFn::new(enter, data, own).by_words(message)
+    }
+
+    /// Calls the function with the words of numbers.
+    fn call(&self, words: &[u64]) -> Outcome {
+        let mut word = 0;
+        let failed = fenced(|| {
+            word = self.called(words)?;
+            Ok(())
+        });
+        Outcome { word, error: failed.map_or(ptr::null_mut(), Box::into_raw) }
+    }
+
+    fn called(&self, words: &[u64]) -> Result<u64, BrolgaError> {
+        let mut few = [BrolgaValue::nothing(); Self::MOST];
+        for ((place, &kind), &word) in few.iter_mut().zip(&self.params).zip(words) {
+            *place = BrolgaValue::from_bits(kind, word)?;
+        }
+        let mut result = [BrolgaValue::nothing()];
+        let result = Lent(&mut result);
+        // SAFETY: by the contract of `brolga_dylib_define_host`. The number of arguments matches, and there is room for the result.
+        let error = unsafe {
+            (self.host.call)(self.host.data.pointer(), few.as_ptr(), words.len(), result.0.as_mut_ptr())
+        };
+        if !error.is_null() {
+            // The result may be incomplete, so it is not returned.
+            result.0[0] = BrolgaValue::nothing();
+            // SAFETY: an error was created by this library, and the function passes its ownership.
+            return Err(*unsafe { Box::from_raw(error) });
+        }
+        if result.0[0].kind == self.result as u32 {
+            // SAFETY: by the contract the result has the member for its kind.
+            return unsafe { result.0[0].word(self.result) };
+        }
+        let text = format!(
+            "the function of the host has returned a value that is not of the kind {:?}",
+            self.result
+        );
+        Err(BrolgaError::new(BrolgaCode::Argument, text))
+    }
+}
+
+/// Called by compiled code for functions without arguments.
+extern "C" fn enter_none(host: &NumberHost) -> Outcome {
+    host.call(&[])
+}
+
+/// Called by compiled code with the words of arguments.
+extern "C" fn enter<const N: usize>(host: &NumberHost, words: Words<N>) -> Outcome {
+    host.call(&words.0)
 }
 
 impl Host {
@@ -123,6 +226,11 @@ pub unsafe extern "C" fn brolga_dylib_define_host(
         let data = Data::new(data, free);
         // SAFETY: by the contract.
         let (dylib, signature, host) = prepared(dylib, unsafe { name(header) }, call, data)?;
+        if let Some((params, result)) = NumberHost::kinds(&signature) {
+            let function = NumberHost { host, params, result }.function();
+            // SAFETY: `enter` takes the words of the signature.
+            return Ok(dylib.dylib.define_c_fn(unsafe { Doors::open() }, &signature, function)?);
+        }
         dylib.dylib.define_host(&signature, move |scope, args| host.method(scope, args))?;
         Ok(())
     })
@@ -148,7 +256,14 @@ pub unsafe extern "C" fn brolga_dylib_redefine_host(
         let data = Data::new(data, free);
         // SAFETY: by the contract.
         let (dylib, signature, host) = prepared(dylib, unsafe { name(header) }, call, data)?;
-        let redefined = dylib.dylib.redefine_host(&signature, move |scope, args| host.method(scope, args))?;
+        let redefined = match NumberHost::kinds(&signature) {
+            Some((params, result)) => {
+                let function = NumberHost { host, params, result }.function();
+                // SAFETY: `enter` takes the words of the signature.
+                dylib.dylib.redefine_c_fn(unsafe { Doors::open() }, &signature, function)?
+            }
+            None => dylib.dylib.redefine_host(&signature, move |scope, args| host.method(scope, args))?,
+        };
         if let Some(notes) = notes {
             give_text(notes, &told(&redefined));
         }

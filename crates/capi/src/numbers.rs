@@ -196,7 +196,7 @@ pub unsafe extern "C" fn brolga_object_copy_numbers(
 ///
 /// The numbers belong to programs until `release` is called with `data`: once, on any thread, after the first collection that finds that nothing refers to the vector, or when the
 /// run time is freed, or before this function returns an error. To have them back early, free the handles and call `brolga_runtime_collect`. A program may keep the vector in an object or a variable; then `release`
-/// is not called. A program that makes the vector longer continues with a copy; one that removes elements at an end sets them to zero. The bytes do not count towards the limit of the heap.
+/// is not called. A program that makes the vector longer continues with a copy; one that removes elements at an end sets them to zero. The bytes do not count towards the limit of the heap. `release` may be null: then nothing tells when the numbers are free again.
 ///
 /// # Safety
 ///

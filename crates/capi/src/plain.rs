@@ -80,8 +80,9 @@ fn entry(function: &BrolgaFunction, form: PlainForm) -> Result<&PlainEntry, Brol
 /// to match the function, as written in the prototype: the types of the members of `BrolgaBits`, `void` for `BROLGA_KIND_NOTHING` as the result, and no
 /// argument for `BROLGA_KIND_NOTHING`. There are no such functions with a `Char` or an object.
 ///
-/// A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. The address
-/// is valid as long as the function is not freed.
+/// A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. Nothing jumps over frames of C. The address may be called
+/// by any thread, and within host functions; the caller holds nothing but the function, which must not be freed while it is called. Each call reaches the newest definition, and limits around it apply
+/// (`brolga_runtime_limited`).
 ///
 /// # Safety
 ///

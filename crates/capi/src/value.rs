@@ -83,7 +83,7 @@ impl BrolgaKind {
     }
 
     /// The kind of objects of a type: `Object` for every non-numeric type.
-    fn of(ty: Option<Type>) -> Kind {
+    pub(crate) fn of(ty: Option<Type>) -> Kind {
         PLAIN.iter().find(|(_, _, known)| ty == Some(*known)).map_or(Kind::Object, |(kind, _, _)| *kind)
     }
 

@@ -421,6 +421,172 @@ end",
     assert_eq!(FREED.load(Ordering::SeqCst), 10);
 }
 
+/// Checks its arguments, and returns the one of the number in the last.
+unsafe extern "C" fn pick(
+    _: *mut c_void,
+    args: *const BrolgaValue,
+    count: usize,
+    result: *mut BrolgaValue,
+) -> *mut BrolgaError {
+    // SAFETY: there are that many arguments, and room for a result.
+    unsafe {
+        let args = std::slice::from_raw_parts(args, count);
+        let kinds: Vec<u32> = args.iter().map(|arg| arg.kind).collect();
+        let expected =
+            [Kind::Int8, Kind::Uint16, Kind::Bool, Kind::Float32, Kind::Char, Kind::Float64, Kind::Int64];
+        assert_eq!(kinds, expected.map(|kind| kind as u32));
+        let values = (args[0].bits.int8, args[1].bits.uint16, args[2].bits.boolean, args[3].bits.float32);
+        assert_eq!(values, (-1, 65_535, true, 1.5));
+        assert_eq!((args[4].bits.uint32, args[5].bits.float64), (0xe9, -0.25));
+        match usize::try_from(args[6].bits.int64) {
+            Ok(n) if n < 7 => result.write(args[n]),
+            Ok(7) => return brolga_error_new(c"seventh".as_ptr(), 7).map_or(ptr::null_mut(), Box::into_raw),
+            _ => result.write(brolga_nothing()),
+        }
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn six(
+    _: *mut c_void,
+    _: *const BrolgaValue,
+    count: usize,
+    result: *mut BrolgaValue,
+) -> *mut BrolgaError {
+    assert_eq!(count, 0);
+    // SAFETY: there is room for a result.
+    unsafe { result.write(brolga_int64(6)) };
+    ptr::null_mut()
+}
+
+#[test]
+fn host_functions_of_numbers_get_and_return_every_kind() {
+    let setting = Setting::new();
+    let define = |header: &CStr, function: HostOfTest| {
+        // SAFETY: the functions are what `BrolgaHostFn` says.
+        let defined = unsafe {
+            brolga_dylib_define_host(
+                Some(&setting.main),
+                header.as_ptr(),
+                Some(function),
+                ptr::null_mut(),
+                None,
+            )
+        };
+        assert!(defined.is_none(), "{defined:?}");
+    };
+    define(c"six()::Int64", six);
+    let mut text =
+        String::from("function seen()::Int64\n1 ─ %1 = invoke Main.six()::Int64\n└── return %1\nend\n");
+    let results = [
+        ("Int8", "Base.sext_int(Int64, %2)", -1),
+        ("UInt16", "Base.zext_int(Int64, %2)", 65_535),
+        ("Bool", "Base.zext_int(Int64, %2)", 1),
+        ("Float32", "Base.fptosi(Int64, %2)", 1),
+        ("Char", "Base.zext_int(Int64, %3)", 0xc3a9_0000),
+        ("Float64", "Base.fptosi(Int64, %4)", -1),
+        ("Int64", "Base.add_int(%2, 0)", 6),
+    ];
+    for (n, (ty, convert, _)) in results.iter().enumerate() {
+        let header =
+            format!("pick{ty}(a::Int8, b::UInt16, c::Bool, d::Float32, e::Char, f::Float64, g::Int64)::{ty}");
+        define(&std::ffi::CString::new(header).unwrap(), pick);
+        let bits =
+            if *ty == "Char" { "Base.bitcast(UInt32, %2)::UInt32" } else { "Base.add_int(n, 0)::Int64" };
+        let four =
+            if *ty == "Float64" { "Base.mul_float(%2, 4.0)::Float64" } else { "Base.add_int(n, 0)::Int64" };
+        text += &format!(
+            "function of{ty}(n::Int64)::Int64
+1 ─ %1 = Base.add_int(n, {n})::Int64
+│   %2 = invoke Main.pick{ty}(-1::Int8, 0xffff::UInt16, true::Bool, 1.5f0::Float32, 'é'::Char, -0.25::Float64, %1::Int64)::{ty}
+│   %3 = {bits}
+│   %4 = {four}
+│   %5 = {convert}::Int64
+└──      return %5
+end\n"
+        );
+    }
+    setting.define(&text);
+    let call = |name: &CStr, args: &[BrolgaValue]| {
+        let (function, mut result) = (setting.function(name), MaybeUninit::uninit());
+        // SAFETY: the values have the members of their kinds.
+        let error =
+            unsafe { brolga_function_call(Some(&function), args.as_ptr(), args.len(), Some(&mut result)) };
+        // SAFETY: a call that succeeds has written an `Int64`.
+        if error.is_some() { Err(message(error)) } else { Ok(unsafe { result.assume_init().bits.int64 }) }
+    };
+    assert_eq!(call(c"seen", &[]), Ok(6));
+    for (ty, _, expected) in results {
+        let name = std::ffi::CString::new(format!("of{ty}")).unwrap();
+        assert_eq!(call(&name, &[brolga_int64(0)]), Ok(expected), "{ty}");
+    }
+    assert!(call(c"ofInt8", &[brolga_int64(7)]).unwrap_err().contains("seventh"));
+    assert!(call(c"ofInt8", &[brolga_int64(8)]).unwrap_err().contains("Int8"), "nothing");
+    assert!(call(c"ofInt8", &[brolga_int64(1)]).unwrap_err().contains("Int8"), "another kind");
+}
+
+type HostOfTest =
+    unsafe extern "C" fn(*mut c_void, *const BrolgaValue, usize, *mut BrolgaValue) -> *mut BrolgaError;
+
+/// What `again` calls: a function of the program, and its run time.
+struct Back {
+    silent: unsafe extern "C" fn(i64, *mut c_void) -> u32,
+    runtime: Box<BrolgaRuntime>,
+}
+
+/// Calls back into the program, makes an object and collects. Returns the code of the call.
+extern "C" fn again(data: *mut c_void, x: i64) -> i64 {
+    // SAFETY: the data of `again` is a `Back`, which lives as long as the test.
+    let back = unsafe { &*data.cast::<Back>() };
+    // SAFETY: the prototype is the function's.
+    let code = unsafe { (back.silent)(x, ptr::null_mut()) };
+    // SAFETY: there are four bytes.
+    let text =
+        owned(|place| unsafe { brolga_object_string(Some(&back.runtime), c"text".as_ptr(), 4, place) });
+    assert!(brolga_runtime_collect(Some(&back.runtime)).is_none());
+    brolga_object_free(Some(text));
+    i64::from(code)
+}
+
+#[test]
+fn plain_host_functions_call_back_and_collect() {
+    let setting = Setting::new();
+    let silent = setting.function(c"silent");
+    let silent =
+        address(&silent, &[Kind::Int64], Kind::Nothing, true).map(|address| (silent, address)).unwrap();
+    // SAFETY: the kinds match the prototype.
+    let call: unsafe extern "C" fn(i64, *mut c_void) -> u32 = unsafe { std::mem::transmute(silent.1) };
+    let runtime = owned(|place| brolga_session_runtime(Some(&setting.session), place));
+    let mut back = Back { silent: call, runtime };
+    // SAFETY: `again` has the type of its header, and its data lives as long as the session.
+    let defined = unsafe {
+        let function = std::mem::transmute::<*const (), BrolgaPlainFn>(again as *const ());
+        let (header, data) = (c"again(x::Int64)::Int64".as_ptr(), (&raw mut back).cast());
+        brolga_dylib_define_plain_host(Some(&setting.main), header, function, false, data, None)
+    };
+    assert!(defined.is_none(), "{defined:?}");
+    setting.define(
+        "function both(x::Int64)::Int64
+1 ─ %1 = invoke Base.string(\"kept \"::String, x::Int64)::String
+│   %2 = invoke Main.again(x::Int64)::Int64
+│   %3 = invoke Main.again(0::Int64)::Int64
+│   %4 = Base.mul_int(%3, 10)::Int64
+│   %5 = Base.add_int(%2, %4)::Int64
+│   %6 = Base.sizeof(%1)::Int64
+│   %7 = Base.mul_int(%6, 100)::Int64
+│   %8 = Base.add_int(%5, %7)::Int64
+└──      return %8
+end",
+    );
+    let both = setting.function(c"both");
+    let both = address(&both, &[Kind::Int64], Kind::Int64, false).map(|address| (both, address)).unwrap();
+    // SAFETY: the kinds match the prototype.
+    let both: unsafe extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(both.1) };
+    // SAFETY: the prototype is the function's.
+    assert_eq!(unsafe { both(5) }, 600 + 10 * BrolgaCode::Exception as i64);
+    assert_eq!(code(brolga_take_error()), BrolgaCode::Exception, "of the call that has failed within");
+}
+
 #[test]
 fn numbers_of_all_kinds_are_copied_and_borrowed() {
     let setting = Setting::new();

@@ -32,6 +32,7 @@ pub struct CFn {
     address: usize,
     data: usize,
     message: Option<Message>,
+    by_words: bool,
     owner: Arc<dyn Any + Send + Sync>,
 }
 
@@ -46,7 +47,14 @@ impl CFn {
     #[must_use]
     pub fn new(address: *const (), data: *mut (), owner: impl Any + Send + Sync) -> CFn {
         let (address, data) = (address.expose_provenance(), data.expose_provenance());
-        CFn { address, data, message: None, owner: Arc::new(owner) }
+        CFn { address, data, message: None, by_words: false, owner: Arc::new(owner) }
+    }
+
+    /// The function may fail and is the same for all signatures: it gets its data and, unless there are no arguments, one struct by value with a 64-bit word for each, the number in its low bytes and zeros above. It returns
+    /// a C struct of the result's word and the pointer of [`CFn::failing`].
+    #[must_use]
+    pub fn by_words(self, message: impl Fn(*mut ()) -> String + Send + Sync + 'static) -> CFn {
+        CFn { by_words: true, ..self.failing(message) }
     }
 
     /// The function may fail: it returns a C struct of the result and a pointer, which is null if there is a result, or, if the result is `Nothing`, the pointer alone.
@@ -124,7 +132,7 @@ impl Dylib {
             let reason = format!("a function of C does not take or return a `{}`", cx.types.display(ty));
             return Err(SessionError::Host { reason });
         }
-        let CFn { address, data, message, owner } = function;
+        let CFn { address, data, message, by_words, owner } = function;
         let Some(message) = message else {
             let built = host::code_module(&cx, signature, address, Some(data));
             let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
@@ -138,6 +146,10 @@ impl Dylib {
         });
         let (params, result) = (signature.params.clone(), signature.result);
         let host = HostFunction { params, result, is_direct: true, address, state: data, method, owner };
-        self.host_function(&signature.name, host)
+        self.host_function(
+            &signature.name,
+            host,
+            if by_words { host::words_module } else { host::typed_module },
+        )
     }
 }

@@ -17,6 +17,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use brolga_ir::build::BuildError;
 use brolga_ir::{Context, FuncId, Module};
 use brolga_linking::{Priority, Symbol, SymbolFlags, Until};
 use brolga_runtime::heap::{Root, Scope};
@@ -430,15 +431,20 @@ impl Dylib {
         let host = HostFunction::new(self.session.runtime(), cx, body);
         let refused = |reason: String| SessionError::Host { reason };
         let host = host.map_err(|error| refused(error.display(&cx.types).to_string()))?;
-        self.host_function(name, host)
+        self.host_function(name, host, host::typed_module)
     }
 
-    /// The definition of a host function with arguments in registers.
-    pub(super) fn host_function(&self, name: &str, host: HostFunction) -> Result<Definitions, SessionError> {
+    /// The definition of a host function with arguments in registers; `module` makes its wrapper.
+    pub(super) fn host_function(
+        &self,
+        name: &str,
+        host: HostFunction,
+        module: fn(&Arc<Context>, &str, &str, &HostFunction) -> Result<Module, BuildError>,
+    ) -> Result<Definitions, SessionError> {
         let settling = self.session.host_method(name);
         let (cx, runtime) = (&self.context(), self.session.runtime());
         let refused = |reason: String| SessionError::Host { reason };
-        let built = host::typed_module(cx, &settling, name, &host);
+        let built = module(cx, &settling, name, &host);
         let built = built.map_err(|error| SessionError::Promise(Arc::new(error)))?;
         // The call by address is made by the session; it is not a door of the program.
         let mut definitions = self.build_trusted(built)?.of_session();

@@ -128,6 +128,71 @@ pub(crate) fn typed_module(
     Ok(module_of(cx, b.finish()?))
 }
 
+/// A module with the wrapper that calls a function of words: the state, and the words of all arguments as one struct of C; it returns a word and a key.
+pub(crate) fn words_module(
+    cx: &Arc<Context>,
+    method: &str,
+    name: &str,
+    host: &HostFunction,
+) -> Result<Module, BuildError> {
+    let (mut b, args) = wrapper(cx, name, &host.params, host.result)?;
+    let types = &cx.types;
+    let unknown = |error: TypeError| BuildError::Type(error.display(types).to_string());
+    let pointer = types.ptr(Type::NOTHING).map_err(unknown)?;
+    let (mut given, mut params) = (Vec::new(), vec![pointer]);
+    for address in [host.address, host.state] {
+        let address = b.int(Type::UINT64, address as i128)?;
+        given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
+    }
+    let mut words = Vec::with_capacity(args.len());
+    for (&arg, &ty) in args.iter().zip(&host.params) {
+        words_of(&mut b, cx, arg, ty, &mut words)?;
+    }
+    if !words.is_empty() {
+        let words = b.tuple(&words)?;
+        params.push(b.type_of(words)?);
+        given.push(words);
+    }
+    let result = types.tuple(&[Type::UINT64, Type::UINT64]).map_err(unknown)?;
+    let callee = ForeignData { name: None, result, params: params.into(), variadic_after: None };
+    let call = b.foreign_call(callee, &given, &[])?;
+    let came = b.func().results(call).next();
+    let came = came.ok_or(BuildError::NeedsResultType("foreigncall"))?;
+    let (word, key) = (b.element(came, 1)?, b.element(came, 2)?);
+    let none = b.int(Type::UINT64, 0)?;
+    let is_done = b.intrinsic(Intrinsic::EqInt, &[key, none])?;
+    let (done, settle) = (b.create_block(), b.create_block());
+    b.branch(is_done, done, settle)?;
+    b.switch_to_block(done)?;
+    b.seal_block(done)?;
+    let value = of_word(&mut b, word, host.result)?;
+    b.ret(&[value])?;
+    b.switch_to_block(settle)?;
+    b.seal_block(settle)?;
+    let key = b.convert(Intrinsic::Bitcast, key, Type::INT64)?;
+    let result = call_method(&mut b, method, &[key], host.result)?;
+    b.ret(&[result])?;
+    Ok(module_of(cx, b.finish()?))
+}
+
+/// The number of this type in the low bytes of a word.
+fn of_word(b: &mut Builder<'_>, word: Value, ty: Type) -> Result<Value, BuildError> {
+    match ty {
+        Type::NOTHING => Ok(b.nothing()),
+        Type::UINT64 => Ok(word),
+        Type::INT64 | Type::FLOAT64 => b.convert(Intrinsic::Bitcast, word, ty),
+        Type::FLOAT32 | Type::CHAR => {
+            let bits = b.convert(Intrinsic::TruncInt, word, Type::UINT32)?;
+            b.convert(Intrinsic::Bitcast, bits, ty)
+        }
+        Type::BOOL => {
+            let one = b.int(Type::UINT64, 1)?;
+            b.intrinsic(Intrinsic::EqInt, &[word, one])
+        }
+        _ => b.convert(Intrinsic::TruncInt, word, ty),
+    }
+}
+
 /// A module with the wrapper that calls C code at an address, with data before the arguments if there is some.
 pub(crate) fn code_module(
     cx: &Arc<Context>,
