@@ -4,7 +4,11 @@
 //! |---|---|
 //! | a unit of a batch with its seal | a hit |
 //! | nothing; or the store has not answered, has failed, or is not used at present | a miss |
-//! | a batch that does not open: damaged, truncated, with another key or name | refused; the next process that publishes writes the entry anew |
+//! | a batch that does not open: damaged, truncated, with another key or name | refused; the next process that publishes replaces the entry |
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | C1 | read a count | Relaxed | – | nothing: they are statistics |
 //!
 //! Cost of a group: one request, on the thread of the cache (`line.rs`), and hashing the entry, about a millisecond for a megabyte.
 

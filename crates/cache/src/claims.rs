@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The owner removes the file before it releases the lock. Who has locked a file therefore looks whether it is still the one with this name; if not, its owner
-//! has finished meanwhile, and the claim is asked for again. Nothing waits: neither for the lock, nor for what somebody else has put in place of the file.
+//! has finished meanwhile, and the claim is requested again. Nothing waits: neither for the lock, nor for what somebody else has put in place of the file.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! **Writing.** An entry is replaced by creating a file in `tmp` and renaming it, so readers find complete files,
-//! and the last one of two writers wins. Bytes are added at the end of a file by one system call, so those of
-//! two writers do not mix; if the disk is full, the file gets its old length. Nothing is made durable: after a
+//! and the last one of two writers wins. Bytes are added at the end of a file by one system call, and two writers
+//! do not mix; if the disk is full, the file gets its old length. Nothing is made durable: after a
 //! power failure an entry may be truncated, and its last batch does not open.
 //!
-//! **Size** is that of the blocks of the disk. When the entries exceed the limit, the least recently used ones are removed until a tenth of it
+//! **Size** counts blocks of the disk. When the entries exceed the limit, the least recently used ones are removed until a tenth of it
 //! is free. The time of use is the file's modification time, which a read updates at most once a minute. A
 //! process walks the directory at its first write, and again whenever it has written a sixteenth of the
 //! limit; so each writing process may exceed the limit by a sixteenth. Only one process removes at a time.

@@ -12,10 +12,11 @@
 //! **Nobody waits for a store** longer than a tenth of the time that the result would take to make ([`Group::want`]); units that arrive later are still
 //! found, whenever they are looked up. Nothing is prepared for a store that does not take it.
 //!
-//! **One maker.** Who wants a unit that is not there claims its making; meanwhile others wait for the owner of the claim, at most [`LONGEST_WAIT`] together. The owner's units
-//! are published every [`PUBLISHED_AFTER`], so who gives up has them. The claim ends with its process.
+//! **One maker.** A process that needs a missing unit claims its making; meanwhile others wait for the owner of the claim, at most [`LONGEST_WAIT`]. The owner's units
+//! are published every [`PUBLISHED_AFTER`]; in a near store others see them, and wait on, because only holders of the key can make them. Who stops waiting has them. The claim ends with its process.
+//! If its owner has published nothing, nobody waits for another one: the store may be full.
 //!
-//! **Size.** Units accumulate in an entry. An entry that is damaged, has more than [`MANY`] batches, or more than [`LARGE`] bytes, is written anew by the next process
+//! **Size.** Units accumulate in an entry. An entry that is damaged, has more than [`MANY`] batches, or more than [`LARGE`] bytes, is replaced by the next process
 //! that publishes: with the units that it has used, and with others up to half of that size.
 
 use std::collections::{HashMap, HashSet};
@@ -35,11 +36,11 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(3);
 const MAX_PAYLOAD: usize = 256 << 20;
 /// The number of bytes beyond which an entry loses units that are not used.
 const LARGE: usize = 8 << 20;
-/// The number of batches beyond which an entry is written anew.
+/// The number of batches beyond which an entry is replaced.
 const MANY: usize = 64;
 /// When fresh units are published at the latest.
 const PUBLISHED_AFTER: Duration = Duration::from_millis(250);
-/// How long a process waits for others that make what it wants.
+/// How long a process waits for others that make what it wants, without news of them.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// The same, for what is made quickly.
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
@@ -61,7 +62,7 @@ pub struct Group {
     pub(crate) entry: Arc<Entry>,
 }
 
-/// An entry of the store as the process knows it.
+/// An entry of the store, as far as the process has read it.
 pub(crate) struct Entry {
     pub(crate) name: EntryName,
     state: Mutex<State>,
@@ -73,11 +74,11 @@ struct State {
     units: HashMap<Fingerprint, Kept>,
     /// Units that are not published.
     fresh: Vec<Fingerprint>,
-    /// When the first of them was made.
+    /// When the first of them was made, or its claim taken.
     first: Option<Instant>,
     /// The time that making them took, in microseconds.
     cost: u64,
-    /// Whether the store has answered; `None` as long as it is asked.
+    /// Whether the store has answered; `None` before its answer.
     answer: Option<bool>,
     /// Whether others make these.
     wants: HashMap<Fingerprint, Want>,
@@ -178,8 +179,12 @@ impl Entry {
             Some(Some(claim)) => {
                 self.fetch(shared);
                 let mut state = self.state();
-                if !state.units.contains_key(&facts) && state.wants.contains_key(&facts) {
+                // An owner that has published nothing could not, and the next one could not, either.
+                let is_first = state.wants.get(&facts) == Some(&Want::Asked);
+                if !state.units.contains_key(&facts) && is_first {
                     state.claims.push(claim);
+                    // Who waits sees that something is made.
+                    state.first.get_or_insert(Instant::now());
                 }
                 drop(state);
                 self.settle(&facts, Want::Settled);
@@ -205,7 +210,7 @@ impl Entry {
     pub(crate) fn publish(&self, shared: &Shared) {
         let mut state = self.state();
         let fresh = std::mem::take(&mut state.fresh);
-        state.first = None;
+        state.first = (!state.wants.is_empty()).then(Instant::now);
         let mut units: Vec<(Fingerprint, Kept)> =
             fresh.iter().filter_map(|facts| Some((*facts, state.units.get(facts)?.clone()))).collect();
         let is_anew = state.is_damaged || state.batches >= MANY || state.bytes > LARGE;
@@ -315,14 +320,26 @@ impl Group {
             false => self.entry.ask_for(&self.shared, *facts, Duration::ZERO),
         }
         let mut state = self.entry.state();
-        let mut is_elsewhere = false;
+        let (mut is_elsewhere, mut last_news, mut units) = (false, begun, state.units.len());
         let is_there = loop {
             let want = state.wants.get(facts).copied().unwrap_or(Want::Settled);
             is_elsewhere |= want == Want::Elsewhere;
             let is_there = state.units.contains_key(facts);
             let patience = if want == Want::Elsewhere { longest } else { patience };
-            let left = patience.saturating_sub(begun.elapsed());
-            if is_there || want == Want::Settled || left.is_zero() {
+            let mut left = patience.saturating_sub(last_news.elapsed());
+            if is_there || want == Want::Settled {
+                break is_there;
+            }
+            if left.is_zero() && want == Want::Elsewhere && is_near {
+                // Only who has the key adds units: the owner of the claim is alive.
+                drop(state);
+                self.entry.fetch(&self.shared);
+                state = self.entry.state();
+                if state.units.len() > units {
+                    (last_news, units, left) = (Instant::now(), state.units.len(), longest);
+                }
+            }
+            if left.is_zero() {
                 break is_there;
             }
             let left = if is_near { left.min(CLAIM_PAUSE) } else { left };
@@ -366,6 +383,11 @@ impl Group {
         self.entry.has(facts)
     }
 
+    /// Whether the store takes units, as far as is known.
+    pub fn is_writable(&self) -> bool {
+        self.shared.is_writable()
+    }
+
     /// Undoes the counting of a hit, and forgets the unit: it is not in the form that its facts promised.
     pub fn refuse(&self, found: &Found) {
         self.shared.refuse(found.saved);
@@ -390,10 +412,7 @@ impl Group {
         state.fresh.push(*facts);
         state.cost = state.cost.saturating_add(cost);
         let is_first = state.fresh.len() == 1;
-        if is_first {
-            state.first = Some(Instant::now());
-        }
-        let is_overdue = state.first.is_some_and(|first| first.elapsed() > PUBLISHED_AFTER);
+        let is_overdue = state.first.get_or_insert(Instant::now()).elapsed() > PUBLISHED_AFTER;
         // Who has wanted something publishes it.
         let is_timed = state.wants.is_empty();
         drop(state);

@@ -1,4 +1,4 @@
-//! The store behind a cache: its errors are counted and hidden, and it is not used for a while when it fails.
+//! The store of a cache: its errors are counted and hidden, and it is not used for a while when it fails.
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|

@@ -31,12 +31,12 @@
 //! | danger | answer |
 //! |---|---|
 //! | a request for each function | the units of a program are one entry: one request brings them all |
-//! | a store that is far, or slow | it is asked in the background, and waited for during a tenth of the time that compiling takes; what comes later is found later |
+//! | a store that is far, or slow | it is read in the background, and waited for during a tenth of the time that compiling takes; what comes later is found later |
 //! | a store that is dead | one error, and it is left alone for a while |
 //! | a store that takes nothing: full, or read-only | nothing is prepared for it |
 //! | writing | a batch at the end of an entry, in the background; who ends waits for it during a tenth of the time that its units took |
 //! | many processes that compile the same | one has the claim, which ends with its process; the others sleep until its units are there, at most a second |
-//! | an entry that grows and grows | who publishes to a large one writes it anew, with what is used |
+//! | an entry that grows and grows | who publishes to a large one replaces it by what is used |
 //!
 //! **Contents of a unit** are opaque here: bytes that were compiled elsewhere. It must be safe to run code
 //! written by a holder of the key, and only such units are returned: a batch that is damaged, was sealed

@@ -25,7 +25,7 @@ const IDLE: usize = 16;
 
 /// How long a claim lasts whose owner has vanished.
 const CLAIMED: Duration = Duration::from_secs(10);
-/// Removes a claim that has this value.
+/// Removes a claim with this value.
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
 

@@ -53,7 +53,7 @@ impl StoreError {
     }
 }
 
-/// Others that ask for the same claim are refused until it is dropped, or its process has ended.
+/// The same claim is refused to others until it is dropped, or its process has ended.
 pub struct Claim {
     /// What releases it when it is dropped.
     _held: Box<dyn Any + Send>,
@@ -137,7 +137,7 @@ pub trait CacheStore: Send + Sync {
         self.put(name, &entry)
     }
 
-    /// Claims the making of something, so that others wait for it instead of making it too; `None` if another one
+    /// Claims the making of something: then others wait for it instead of making it too; `None` if another one
     /// has the claim. It does not wait. By default everyone gets it, and nobody waits.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ pub trait CacheStore: Send + Sync {
         false
     }
 
-    /// Whether it takes entries, as far as it knows. If not, none are prepared for it.
+    /// Whether it takes entries, as far as it can tell. If not, none are prepared for it.
     fn is_writable(&self) -> bool {
         true
     }

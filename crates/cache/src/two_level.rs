@@ -5,7 +5,7 @@
 //! | read | read first | read if the near one has no entry or fails; an entry found is written to the near one |
 //! | read again, because something was missing | read | read; if it has more, it is written to the near one |
 //! | write | written | written |
-//! | claim | asked first | asked if the near one gives it |
+//! | claim | requested first | requested if the near one grants it |
 //!
 //! Either may fail while the other serves the request; then the error is counted, and not returned. A store
 //! is not used for a while after an error (`breaker.rs`).

@@ -33,7 +33,7 @@
 //! **Failures.** A malformed entry is refused and compiled again. A failure of the cache never fails a compilation.
 //!
 //! **One compilation.** Before it compiles, an engine asks whether another process of the machine or the fleet compiles the same run, or the same functions, and
-//! then waits for its units ([`brolga_cache::Group::want`]). Sessions do not: nobody knows when a function of a session is compiled.
+//! then waits for its units ([`brolga_cache::Group::want`]). Sessions do not: nobody can tell when a function of a session is compiled.
 //!
 //! Cost: computing the keys of a program once, by writing each function in binary form and hashing it; then a look-up in memory for each unit.
 
@@ -144,6 +144,11 @@ impl CodeCache {
     /// Whether a unit is there, as far as is known without waiting.
     pub(crate) fn has(&self, facts: &Fingerprint) -> bool {
         self.group.as_ref().is_some_and(|group| group.has(facts))
+    }
+
+    /// Whether it makes sense to keep anything.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::is_writable)
     }
 
     /// Makes what was kept known to others, who stop waiting for more.

@@ -12,13 +12,14 @@
 //! Functions and code are the same as without a cache: functions of a program call each other by PC-relative calls, cached or not. Passes run
 //! only when the first function is not found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brolga_cache::Fingerprint;
 use brolga_codegen::compiled::Symbol;
 use brolga_codegen::linkage::CallKind;
+use brolga_codegen::sig::FunctionType;
 use brolga_gcroots::Lowering as Roots;
 use brolga_ir::func::CalleeData;
 use brolga_ir::heap_abi::HeapAbi;
@@ -34,7 +35,7 @@ use crate::stages::{Stages, dispatches};
 use brolga_codegen::native_type::{function_type, type_of};
 
 /// The number of functions that a stage takes.
-const TOGETHER: usize = 256;
+const TOGETHER: usize = 128;
 
 /// The settings of a compilation.
 pub(crate) struct How<'a> {
@@ -79,23 +80,24 @@ pub(crate) fn compile_program(
     let symbols: BTreeMap<String, FuncId> =
         module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect();
     let mut stages: Option<Stages<'_, '_>> = None;
-    let mut done: BTreeMap<FuncId, (Compiled, Fingerprint)> = BTreeMap::new();
+    let mut done: BTreeMap<FuncId, Compiled> = BTreeMap::new();
     let mut missing: Vec<Missing> = Vec::new();
     let mut pending: Vec<FuncId> = roots.into_iter().collect();
-    // The number of a function covers all that it may reach, so those of the roots tell the work.
+    // The number of a function covers all that it may reach, so the roots' numbers identify the work.
     let mut all = cache.facts("functions of a program");
     pending.iter().filter_map(|&id| keys.get(id)).for_each(|key| all.facts(key));
     let all = all.finish();
     let is_there = cache.wants(&all, time_of_functions(module.func_count()));
-    let mut seen: BTreeSet<FuncId> = BTreeSet::new();
+    let mut facts_of: BTreeMap<FuncId, Fingerprint> = BTreeMap::new();
     let mut is_open = false;
     while let Some(id) = pending.pop() {
-        if !seen.insert(id) {
+        if facts_of.contains_key(&id) {
             continue;
         }
         let mut facts = cache.facts("function of a program");
         keys.get(id).into_iter().for_each(|key| facts.facts(key));
         let facts = facts.finish();
+        facts_of.insert(id, facts);
         let opens = match find(cache, module, id, &facts) {
             Some(kept) => {
                 for import in kept.compiled.imports() {
@@ -103,7 +105,7 @@ pub(crate) fn compile_program(
                         pending.extend(symbols.get(name));
                     }
                 }
-                done.insert(id, (kept.compiled, facts));
+                done.insert(id, kept.compiled);
                 kept.words.contains(&1)
             }
             None => {
@@ -132,32 +134,44 @@ pub(crate) fn compile_program(
         }
     }
     let others = |name: &str| if symbols.contains_key(name) { CallKind::Near } else { CallKind::Far };
+    let source = |one: &'_ Missing| function_type(module, one.id, &one.low).into();
+    let style = || Style::from(tier(how.level));
+    let stop = || stop();
+    if !cache.is_writable()
+        && let Some(first) = missing.first().map(|one| one.id)
+    {
+        // Units of single functions are for a cache that takes them.
+        let types: Vec<Arc<FunctionType>> = missing.iter().map(source).collect();
+        let sources = missing.iter().zip(types).map(|(one, ty)| Source { func: &one.low, ty: Some(ty) });
+        let sources: Vec<Source<'_>> = sources.collect();
+        let style = Style { others: &others, stop: &stop, ..style() };
+        done.insert(first, how.jit.compile(&module.cx, &sources, style)?);
+        missing.clear();
+    }
     for some in missing.chunks(TOGETHER) {
         let mut made = Vec::with_capacity(some.len());
         for one in some {
             // It may have come meanwhile.
             let late = if cache.has(&one.facts) { find(cache, module, one.id, &one.facts) } else { None };
             if let Some(kept) = late {
-                done.insert(one.id, (kept.compiled, one.facts));
+                done.insert(one.id, kept.compiled);
                 continue;
             }
             let start = Instant::now();
-            let ty = Some(function_type(module, one.id, &one.low).into());
-            let style = Style { others: &others, stop: &|| stop(), ..Style::from(tier(how.level)) };
+            let (ty, style) = (Some(source(one)), Style { others: &others, stop: &stop, ..style() });
             let compiled = how.jit.compile(&module.cx, &[Source { func: &one.low, ty }], style)?;
             made.push((one, compiled, one.cost + start.elapsed()));
         }
         for (one, compiled, cost) in made {
             let notes = (&[][..], &[u32::from(one.opens)][..]);
             cache.keep(&one.facts, &module.cx, &compiled, notes, cost);
-            done.insert(one.id, (compiled, one.facts));
+            done.insert(one.id, compiled);
         }
     }
     if !is_there {
         // Who waits for these functions finds that they are there.
         cache.keep_bytes(&all, Duration::ZERO, || Some(Vec::new()));
     }
-    let ids = done.keys().copied().collect();
-    let (compiled, facts): (Vec<Compiled>, Vec<Fingerprint>) = done.into_values().unzip();
-    Ok(FromCache { compiled: Compiled::joined(&module.cx, compiled), ids, facts })
+    let (ids, facts) = facts_of.into_iter().unzip();
+    Ok(FromCache { compiled: Compiled::joined(&module.cx, done.into_values()), ids, facts })
 }

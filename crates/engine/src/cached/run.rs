@@ -77,6 +77,9 @@ pub(crate) fn keep_run(
     module: &Module,
     (ids, units): (&[FuncId], &[Fingerprint]),
 ) {
+    if !cache.is_writable() {
+        return;
+    }
     let mut declared = module.without_functions();
     let mut rows = Vec::with_capacity(ids.len() * ROW);
     for (&id, unit) in ids.iter().zip(units) {
