@@ -12,7 +12,7 @@
 //!
 //! Cost of a group: one request, on the thread of the cache (`line.rs`), and hashing the entry, about a millisecond for a megabyte.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -52,7 +52,7 @@ use crate::store::{CacheStore, EntryName};
 /// ```
 pub struct Cache {
     shared: Arc<Shared>,
-    groups: Mutex<HashMap<EntryName, Weak<Entry>>>,
+    groups: Mutex<BTreeMap<EntryName, Weak<Entry>>>,
 }
 
 /// Counters of a cache since its creation.

@@ -19,7 +19,7 @@
 //! **Size.** Units accumulate in an entry. An entry that is damaged, has more than [`MANY`] batches, or more than [`LARGE`] bytes, is replaced by the next process
 //! that publishes: with the units that it has used, and with others up to half of that size.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
 
 #[derive(Default)]
 struct State {
-    units: HashMap<Fingerprint, Kept>,
+    units: BTreeMap<Fingerprint, Kept>,
     /// Units that are not published.
     fresh: Vec<Fingerprint>,
     /// When the first of them was made, or its claim taken.
@@ -81,7 +81,7 @@ struct State {
     /// Whether the store has answered; `None` before its answer.
     answer: Option<bool>,
     /// Whether others make these.
-    wants: HashMap<Fingerprint, Want>,
+    wants: BTreeMap<Fingerprint, Want>,
     claims: Vec<Claim>,
     /// Of the stored entry.
     bytes: usize,
@@ -157,7 +157,7 @@ impl Entry {
             add(&shared.counts.read, bytes.len() as u64);
             add(&shared.counts.refused, u64::from(opened.is_damaged));
             (state.bytes, state.batches, state.is_damaged) = (bytes.len(), opened.batches, opened.is_damaged);
-            let fresh: HashSet<Fingerprint> = state.fresh.iter().copied().collect();
+            let fresh: BTreeSet<Fingerprint> = state.fresh.iter().copied().collect();
             let bytes = Arc::new(bytes);
             for row in opened.rows.into_iter().filter(|row| !fresh.contains(&row.facts)) {
                 let is_used = state.units.get(&row.facts).is_some_and(|known| known.is_used);
@@ -216,6 +216,7 @@ impl Entry {
         let is_anew = state.is_damaged || state.batches >= MANY || state.bytes > LARGE;
         if is_anew && !units.is_empty() {
             let mut room = LARGE / 2;
+            let fresh: BTreeSet<&Fingerprint> = fresh.iter().collect();
             for (facts, kept) in &state.units {
                 let is_kept = kept.is_used || room >= kept.at.len();
                 if is_kept && !fresh.contains(facts) {
