@@ -4,12 +4,15 @@
 mod doors;
 
 use std::collections::BTreeMap;
+use std::io::BufRead;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use brolga::cache::{
-    Cache, CacheKey, CacheStats, CacheStore, DirectoryStore, EntryName, StoreError, TwoLevelStore,
+    Cache, CacheKey, CacheStats, CacheStore, Claim, DirectoryStore, EntryName, StoreError, TwoLevelStore,
 };
 use brolga::options::{Roots, Traces};
 use brolga::{
@@ -69,7 +72,12 @@ impl CacheStore for InMemory {
 }
 
 fn cache_of(store: &Arc<InMemory>) -> Arc<Cache> {
-    Arc::new(Cache::new(store.clone(), &CacheKey::new([7; 32])))
+    patient(Cache::new(store.clone(), &CacheKey::new([7; 32])))
+}
+
+/// A cache whose callers wait for the store on a busy machine, too.
+fn patient(cache: Cache) -> Arc<Cache> {
+    Arc::new(cache.patience(Duration::from_secs(30)))
 }
 
 /// The counters when all entries are written.
@@ -121,7 +129,8 @@ fn the_second_run_compiles_nothing_and_sees_the_same() {
                 let first = cache_of(&store);
                 assert_eq!(seen(&program, how(&first), &CALLS), expected);
                 let counted = stats(&first);
-                assert!(counted.kept > 0 && counted.kept == counted.misses, "{counted}");
+                // And one that says that all functions are there.
+                assert!(counted.kept > counted.misses && counted.misses > 0, "{counted}");
                 let second = cache_of(&store);
                 assert_eq!(seen(&program, how(&second), &CALLS), expected);
                 let counted = stats(&second);
@@ -202,11 +211,16 @@ fn damaged_entries_are_compiled_again() {
         *store.damage.lock().unwrap() = Some(Rng::new(seed));
         let cache = cache_of(&store);
         assert_eq!(seen(&program, options(&cache), &CALLS), expected, "seed {seed}");
-        let counted = stats(&cache);
-        assert_eq!((counted.hits, counted.refused), (0, counted.misses), "seed {seed}: {counted}");
-        refused += counted.refused;
+        refused += stats(&cache).refused;
     }
-    assert!(refused >= 300, "{refused}");
+    // Batches before the damage are used; what is published afterwards replaces it.
+    assert!(refused >= 60, "{refused}");
+    *store.damage.lock().unwrap() = None;
+    for is_mended in [false, true] {
+        let cache = cache_of(&store);
+        assert_eq!(seen(&program, options(&cache), &CALLS), expected);
+        assert!(!is_mended || (stats(&cache).misses, stats(&cache).refused) == (0, 0), "{}", stats(&cache));
+    }
 }
 
 #[test]
@@ -221,7 +235,7 @@ fn a_store_that_goes_away_costs_time_alone() {
             store.fails_from.store(fails_from, Ordering::Relaxed);
             let cache = cache_of(&store);
             assert_eq!(seen(&program, options(&cache), &CALLS), expected, "{fails_from}");
-            // Three, and one of the writer that was under way beside the third.
+            // One of a read and one of a write close it, for longer than this takes.
             assert!(stats(&cache).errors <= 4, "{}", stats(&cache));
         }
     }
@@ -289,7 +303,7 @@ fn a_near_directory_stands_in_front_of_a_far_one() {
     let [near, far] = ["near", "far"].map(|name| folder.path().join(name));
     let (program, key) = (program(SOURCE), CacheKey::random().unwrap());
     let run = |cache: Cache| -> CacheStats {
-        let cache = Arc::new(cache);
+        let cache = patient(cache);
         seen(&program, options(&cache), &CALLS);
         stats(&cache)
     };
@@ -308,20 +322,19 @@ fn a_near_directory_stands_in_front_of_a_far_one() {
 #[ignore = "needs a server: tests/cache_redis.sh"]
 fn a_redis_server_is_shared_and_may_go_away() {
     use brolga::cache::RedisStore;
-    use std::time::Duration;
     let url = std::env::var("BROLGA_TEST_REDIS").unwrap();
     let (program, key) = (program(SOURCE), CacheKey::random().unwrap());
     let redis = || RedisStore::new(&url, "test:", Duration::from_secs(2)).unwrap();
     let expected = seen(&program, crate::doors::open(Options::new()), &CALLS);
     for misses_some in [true, false] {
-        let cache = Arc::new(Cache::new(redis(), &key));
+        let cache = patient(Cache::new(redis(), &key));
         assert_eq!(seen(&program, options(&cache), &CALLS), expected);
         let counted = stats(&cache);
         assert_eq!((counted.misses > 0, counted.errors), (misses_some, 0), "{counted}");
     }
     let folder = tempfile::tempdir().unwrap();
     let near = || TwoLevelStore::new(directory(folder.path()), redis());
-    let cache = Arc::new(Cache::new(near(), &key));
+    let cache = patient(Cache::new(near(), &key));
     assert_eq!(seen(&program, options(&cache), &CALLS), expected);
     assert_eq!(stats(&cache).misses, 0, "{}", stats(&cache));
     // The server goes away.
@@ -373,6 +386,207 @@ fn a_run_is_found_by_its_text_and_nothing_is_read() {
     }
 }
 
+/// Calls of one text share their functions: a further call costs a few bytes.
+#[test]
+fn runs_do_not_crowd_out_functions() {
+    let (folder, program) = (tempfile::tempdir().unwrap(), program(SOURCE));
+    let key = CacheKey::new([7; 32]);
+    let open = || patient(Cache::new(directory(folder.path()), &key));
+    let run = |call: &str| {
+        let cache = open();
+        let engine = Engine::new(options(&cache)).unwrap();
+        assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).is_none());
+        let mut evaluator = Evaluator::native(&program, &engine).keeping_run(call);
+        evaluator.call(&program.call(call).unwrap()).unwrap();
+        stats(&cache).written
+    };
+    let first = run("chain(1)");
+    for n in 2..20 {
+        let more = run(&format!("chain({n})"));
+        assert!(more < 300, "{more} bytes for another call, {first} for the first one");
+    }
+    let cache = open();
+    let engine = Engine::new(options(&cache)).unwrap();
+    assert!(
+        (1..20).all(|n| engine.kept_run("cache.jlir", SOURCE.as_bytes(), &format!("chain({n})")).is_some())
+    );
+}
+
+/// A store whose answers take their time.
+struct Slow(Arc<InMemory>);
+
+impl CacheStore for Slow {
+    fn describe(&self) -> String {
+        "slow".to_owned()
+    }
+
+    fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+        std::thread::sleep(Duration::from_secs(3));
+        self.0.get(name)
+    }
+
+    fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
+        std::thread::sleep(Duration::from_secs(3));
+        self.0.put(name, entry)
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_slow_store() {
+    let (store, program) = (InMemory::new(), program(SOURCE));
+    let expected = seen(&program, options(&cache_of(&store)), &CALLS);
+    let begun = Instant::now();
+    let cache = Arc::new(Cache::new(Slow(store), &CacheKey::new([7; 32])));
+    let engine = Engine::new(options(&cache)).unwrap();
+    assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), CALLS[0]).is_none());
+    assert_eq!(seen(&program, options(&cache), &CALLS), expected);
+    drop((engine, cache));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}
+
+/// A store that takes nothing, in one of several ways.
+struct Refusing(bool);
+
+impl CacheStore for Refusing {
+    fn describe(&self) -> String {
+        "refusing".to_owned()
+    }
+
+    fn get(&self, _: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
+
+    fn put(&self, _: &EntryName, _: &[u8]) -> Result<(), StoreError> {
+        Err(StoreError::new("refusing", "it is full"))
+    }
+
+    fn claim(&self, _: &EntryName) -> Result<Option<Claim>, StoreError> {
+        if self.0 { Err(StoreError::new("refusing", "it is full")) } else { Ok(Some(Claim::new(()))) }
+    }
+
+    fn is_writable(&self) -> bool {
+        self.0
+    }
+}
+
+#[test]
+fn nothing_is_prepared_for_a_store_that_takes_nothing() {
+    let program = program(SOURCE);
+    let expected = seen(&program, crate::doors::open(Options::new()), &CALLS);
+    for says_so_at_a_claim in [true, false] {
+        let cache = patient(Cache::new(Refusing(says_so_at_a_claim), &CacheKey::new([7; 32])));
+        assert_eq!(seen(&program, options(&cache), &CALLS), expected);
+        let counted = stats(&cache);
+        // A write would be an error.
+        assert_eq!((counted.errors, counted.kept), (u64::from(says_so_at_a_claim), 0), "{counted}");
+    }
+}
+
+/// The children of the following tests are this test again.
+const CHILD: &str = "BROLGA_TEST_CACHE_CHILD";
+
+/// One process: it makes a call, and prints how many functions it has looked for in vain.
+#[test]
+#[ignore = "a process of the tests"]
+fn child() {
+    let Ok(folder) = std::env::var(CHILD) else { return };
+    let key = CacheKey::new([7; 32]);
+    let cache = patient(Cache::new(directory(Path::new(&folder)), &key));
+    let engine = Engine::new(options(&cache)).unwrap();
+    let call = "total(4)";
+    let value = match engine.kept_run("cache.jlir", SOURCE.as_bytes(), call) {
+        Some(run) => run.evaluator().call(run.call()).unwrap(),
+        None => {
+            if std::env::var("BROLGA_TEST_CACHE_KILLED").is_ok() {
+                // It has the claim now, and ends without releasing it.
+                println!("claimed");
+                std::thread::sleep(Duration::from_secs(60));
+            }
+            let program = program(SOURCE);
+            let mut evaluator = Evaluator::native(&program, &engine).keeping_run(call);
+            evaluator.call(&program.call(call).unwrap()).unwrap()
+        }
+    };
+    cache.flush();
+    println!("value {value} missed {}", cache.stats().misses);
+}
+
+fn start_child(folder: &Path, is_killed: bool) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "child", "--ignored", "--nocapture"]).env(CHILD, folder).stdout(Stdio::piped());
+    if is_killed {
+        child.env("BROLGA_TEST_CACHE_KILLED", "1");
+    }
+    child.spawn().unwrap()
+}
+
+/// The value, and how many functions were compiled.
+fn ended(child: Child) -> (String, u64) {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find_map(|line| line.split_once("value ")).unwrap_or_else(|| panic!("{text}")).1;
+    let (value, missed) = line.split_once(" missed ").unwrap();
+    (value.to_owned(), missed.parse().unwrap())
+}
+
+#[test]
+fn of_twenty_processes_one_compiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let all: Vec<Child> = (0..20).map(|_| start_child(folder.path(), false)).collect();
+    let all: Vec<(String, u64)> = all.into_iter().map(ended).collect();
+    assert!(all.iter().all(|(value, _)| *value == all[0].0), "{all:?}");
+    assert_eq!(all.iter().filter(|(_, missed)| *missed > 0).count(), 1, "{all:?}");
+}
+
+#[test]
+fn a_process_that_is_killed_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut killed = start_child(folder.path(), true);
+    let mut lines = std::io::BufReader::new(killed.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("claimed") {}
+    let begun = Instant::now();
+    let waiting = start_child(folder.path(), false);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let (_, missed) = ended(waiting);
+    assert!(missed > 0 && begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(ended(start_child(folder.path(), false)).1, 0);
+}
+
+#[test]
+fn a_claim_that_is_held_for_ever_is_waited_for_a_second_at_most() {
+    let (store, program) = (Arc::new(Held(InMemory::new())), program(SOURCE));
+    let expected = seen(&program, crate::doors::open(Options::new()), &CALLS);
+    let cache = patient(Cache::new(store, &CacheKey::new([7; 32])));
+    let engine = Engine::new(options(&cache)).unwrap();
+    let begun = Instant::now();
+    assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), CALLS[0]).is_none());
+    assert_eq!(seen(&program, options(&cache), &CALLS), expected);
+    assert!(stats(&cache).waited <= Duration::from_millis(1_300), "{}", stats(&cache));
+    assert!(stats(&cache).kept > 0 && begun.elapsed() > Duration::ZERO, "{}", stats(&cache));
+}
+
+/// A store whose claims another one has.
+struct Held(Arc<InMemory>);
+
+impl CacheStore for Held {
+    fn describe(&self) -> String {
+        "held".to_owned()
+    }
+
+    fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.get(name)
+    }
+
+    fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
+        self.0.put(name, entry)
+    }
+
+    fn claim(&self, _: &EntryName) -> Result<Option<Claim>, StoreError> {
+        Ok(None)
+    }
+}
+
 #[test]
 fn a_damaged_run_is_none() {
     let (store, program, call) = (InMemory::new(), program(SOURCE), "total(4)");
@@ -381,11 +595,17 @@ fn a_damaged_run_is_none() {
     let mut evaluator = Evaluator::native(&program, &engine).keeping_run(call);
     let expected = evaluator.call(&program.call(call).unwrap()).unwrap();
     first.flush();
+    let mut missed = 0;
     for seed in 0..60 {
         *store.damage.lock().unwrap() = Some(Rng::new(seed));
         let engine = Engine::new(options(&cache_of(&store))).unwrap();
-        assert!(engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).is_none());
+        // What precedes the damage is intact.
+        match engine.kept_run("cache.jlir", SOURCE.as_bytes(), call) {
+            Some(run) => assert_eq!(run.evaluator().call(run.call()).unwrap(), expected),
+            None => missed += 1,
+        }
     }
+    assert!(missed > 30, "{missed}");
     *store.damage.lock().unwrap() = None;
     let engine = Engine::new(options(&cache_of(&store))).unwrap();
     let run = engine.kept_run("cache.jlir", SOURCE.as_bytes(), call).unwrap();

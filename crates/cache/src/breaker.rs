@@ -1,16 +1,13 @@
-//! A circuit breaker: a store that fails repeatedly is not used for a while, because each failure may take as
-//! long as a time-out.
+//! A circuit breaker: a store that fails is not used for a while, because each failure may take as long as a time-out.
 //!
 //! ```text
-//!   errors in a row     1  2  3                4                5 …
-//!   not used                  1/2 s ─── try ─── 1 s ─── try ─── 2 s …     at most a minute; one success resets it
+//!   errors in a row    1                2              3 …
+//!   not used            1/2 s ── try ──  1 s ── try ──  2 s …     at most a minute; one success resets it
 //! ```
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The number of consecutive errors after which the store is not used.
-const BORNE: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -28,9 +25,14 @@ struct State {
 }
 
 impl Breaker {
+    /// Whether the store is currently used.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state().closed_until.is_none_or(|until| Instant::now() >= until)
+    }
+
     /// Calls `ask`; `None` if the store is currently not used.
     pub(crate) fn try_now<T, E>(&self, ask: impl FnOnce() -> Result<T, E>) -> Option<Result<T, E>> {
-        if self.state().closed_until.is_some_and(|until| Instant::now() < until) {
+        if !self.is_open() {
             return None;
         }
         let answer = ask();
@@ -38,11 +40,9 @@ impl Breaker {
         match answer {
             Ok(_) => *state = State::default(),
             Err(_) => {
+                let pause = FIRST_PAUSE.saturating_mul(1 << state.errors.min(16)).min(LONGEST_PAUSE);
                 state.errors = state.errors.saturating_add(1);
-                if let Some(beyond) = state.errors.checked_sub(BORNE) {
-                    let pause = FIRST_PAUSE.saturating_mul(1 << beyond.min(16)).min(LONGEST_PAUSE);
-                    state.closed_until = Instant::now().checked_add(pause);
-                }
+                state.closed_until = Instant::now().checked_add(pause);
             }
         }
         drop(state);
@@ -59,20 +59,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_in_a_row_close_it_and_success_opens_it() {
+    fn an_error_closes_it_for_longer_and_longer_and_success_opens_it() {
         let breaker = Breaker::default();
         let fail = || Err::<(), ()>(());
-        for _ in 0..BORNE - 1 {
-            assert_eq!(breaker.try_now(fail), Some(Err(())));
-        }
-        assert_eq!(breaker.try_now(|| Ok::<_, ()>(())), Some(Ok(())), "these are forgotten");
-        for _ in 0..BORNE {
-            assert_eq!(breaker.try_now(fail), Some(Err(())));
-        }
+        let again = || breaker.state().closed_until = Some(Instant::now());
+        assert_eq!(breaker.try_now(|| Ok::<_, ()>(())), Some(Ok(())));
+        assert_eq!(breaker.try_now(fail), Some(Err(())));
         assert_eq!(breaker.try_now(fail), None, "it is left alone");
         // As if the pause had ended.
-        breaker.state().closed_until = Some(Instant::now());
+        again();
         assert_eq!(breaker.try_now(fail), Some(Err(())));
         assert!(breaker.state().closed_until.unwrap() > Instant::now() + FIRST_PAUSE, "the pauses grow");
+        again();
+        assert_eq!(breaker.try_now(|| Ok::<_, ()>(())), Some(Ok(())));
+        assert_eq!(breaker.state().errors, 0, "errors are forgotten");
     }
 }

@@ -1,45 +1,34 @@
-//! The cache: seals, opens and counts entries, and hides failures of the store from compilations.
+//! The cache: its groups and its counters.
 //!
-//! | result | is |
+//! | result of a look-up | is |
 //! |---|---|
-//! | an entry with its seal | a hit |
-//! | nothing, or the store is not used at present | a miss |
-//! | an entry that does not open: damaged, truncated, with another key or name | refused, and a miss; the next [`Cache::keep`] overwrites it |
-//! | an error | counted, and a miss |
+//! | a unit of a batch with its seal | a hit |
+//! | nothing; or the store has not answered, has failed, or is not used at present | a miss |
+//! | a batch that does not open: damaged, truncated, with another key or name | refused; the next process that publishes replaces the entry |
 //!
 //! | row | operation | order | pairs with | without it |
 //! |---|---|---|---|---|
-//! | C1 | count, take a count back, read a count | Relaxed | – | nothing: they are statistics |
+//! | C1 | read a count | Relaxed | – | nothing: they are statistics |
 //!
-//! Entries are written by a thread of the cache (`writer.rs`); look-ups also find entries that are still
-//! pending.
-//!
-//! Cost of a hit: the store's, and hashing the entry, about a microsecond per kilobyte.
+//! Cost of a group: one request, on the thread of the cache (`line.rs`), and hashing the entry, about a millisecond for a megabyte.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::breaker::Breaker;
 use crate::digest::Fingerprint;
+use crate::group::{Entry, Group};
+use crate::guard::Shared;
 use crate::key::CacheKey;
-use crate::sealed::Sealer;
-use crate::store::{CacheStore, EntryName, StoreError};
-use crate::writer::Writer;
+use crate::store::{CacheStore, EntryName};
 
-const NAMES: &str = "brolga-cache 2026-11 names of entries";
-const SEALS: &str = "brolga-cache 2026-11 seals of entries";
-
-/// Larger payloads are not kept.
-const MAX_PAYLOAD: usize = 256 << 20;
-
-/// The entries of one store, sealed with one key. Engines and sessions share it.
+/// The groups of one store, sealed with one key. Engines and sessions share it.
 ///
-/// A thread of the cache writes to the store, from the first [`Cache::keep`] on. Dropping the cache waits
-/// until all entries are written, and so does [`Cache::flush`]; if a process ends without either, its last
-/// entries have to be compiled again.
+/// A thread of the cache asks the store, from the first group on. Dropping the cache waits for units that are not
+/// stored yet, but only for a tenth of the time that they took to make; [`Cache::flush`] waits until all are.
+/// A process that does not wait has its last units compiled again.
 ///
 /// ```
 /// use brolga_cache::{Cache, CacheKey, Digest, DirectoryStore};
@@ -48,161 +37,120 @@ const MAX_PAYLOAD: usize = 256 << 20;
 /// # let path = folder.path();
 /// let key = CacheKey::from_file(path.join("key"))?;
 /// let cache = Cache::new(DirectoryStore::open(path.join("entries"), 64 << 20)?, &key);
-/// let mut facts = Digest::new("squares");
+/// let squares = cache.group(&Digest::new("squares").finish());
+/// let mut facts = Digest::new("square");
 /// facts.word(12);
 /// let facts = facts.finish();
-/// assert!(cache.find(&facts).is_none());
-/// cache.keep(&facts, b"144", Duration::from_millis(3));
-/// let found = cache.find(&facts).map(|found| found.payload);
+/// assert!(!squares.want(&facts, Duration::from_secs(1)));
+/// squares.keep(&facts, Duration::from_millis(3), || Some(b"144".to_vec()));
+/// squares.publish();
+/// let found = squares.find(&facts).map(|found| found.payload);
 /// assert_eq!(found.as_deref(), Some(&b"144"[..]));
-/// assert_eq!((cache.stats().hits, cache.stats().misses), (1, 1));
+/// cache.flush();
+/// assert_eq!((cache.stats().hits, cache.stats().kept), (1, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Cache {
-    names: [u8; 32],
-    sealer: Sealer,
-    guarded: Arc<Guarded>,
-    writer: Writer,
-}
-
-/// A store whose errors are counted, and which is not used for a while when it fails repeatedly.
-struct Guarded {
-    store: Box<dyn CacheStore>,
-    breaker: Breaker,
-    counts: Counts,
-}
-
-#[derive(Default)]
-struct Counts {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    refused: AtomicU64,
-    read: AtomicU64,
-    kept: AtomicU64,
-    written: AtomicU64,
-    errors: AtomicU64,
-    left_alone: AtomicU64,
-    saved: AtomicU64,
+    shared: Arc<Shared>,
+    groups: Mutex<BTreeMap<EntryName, Weak<Entry>>>,
 }
 
 /// Counters of a cache since its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheStats {
-    /// Entries that were found and opened.
+    /// Units that were found.
     pub hits: u64,
-    /// Look-ups that found nothing, or nothing that opened.
+    /// Look-ups that found nothing.
     pub misses: u64,
-    /// Entries that were found but did not open (damaged, or sealed with another key), or were not in the
-    /// form that their name promised.
+    /// Entries with bytes that do not open (damaged, or sealed with another key), and units that were not in the
+    /// form that their facts promised.
     pub refused: u64,
-    /// The total bytes of the entries found.
+    /// The total bytes of the entries read.
     pub read: u64,
-    /// Entries that were written.
+    /// Units that were written.
     pub kept: u64,
-    /// The total bytes of the entries written.
+    /// The total bytes written.
     pub written: u64,
     /// Errors of the store.
     pub errors: u64,
-    /// Requests that were not made because the store had failed repeatedly.
+    /// Requests that were not made, and units that were not prepared, because the store had failed or takes none.
     pub left_alone: u64,
-    /// The time that it took to make the entries found, less the time that it took to find them.
+    /// The time that it took to make the units found.
     pub saved: Duration,
+    /// The time that callers have waited for the store, or for other processes that were making what they wanted.
+    pub waited: Duration,
 }
 
 impl fmt::Display for CacheStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CacheStats { hits, misses, refused, read, kept, written, errors, left_alone, saved } = self;
+        let CacheStats { hits, misses, refused, read, kept, written, errors, left_alone, saved, waited } =
+            self;
         write!(f, "{hits} hits, {misses} misses, {refused} refused, {read} bytes read, ")?;
         write!(f, "{kept} kept, {written} bytes written, {errors} errors, ")?;
-        write!(f, "{left_alone} requests left out, {:.3} s saved", saved.as_secs_f64())
+        write!(f, "{left_alone} requests left out, {:.3} s saved, ", saved.as_secs_f64())?;
+        write!(f, "{:.3} s waited", waited.as_secs_f64())
     }
-}
-
-/// An entry that was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
-    /// The payload passed to [`Cache::keep`].
-    pub payload: Vec<u8>,
-    /// The time that it saves.
-    saved: Duration,
 }
 
 impl Cache {
     /// A cache that seals the store's entries with `key`.
     pub fn new(store: impl CacheStore + 'static, key: &CacheKey) -> Cache {
-        let (breaker, counts) = (Breaker::default(), Counts::default());
-        let guarded = Arc::new(Guarded { store: Box::new(store), breaker, counts });
-        let store = Arc::clone(&guarded);
-        Cache {
-            names: key.derive(NAMES),
-            sealer: Sealer::new(key.derive(SEALS)),
-            guarded,
-            writer: Writer::new(Box::new(move |name, entry| store.put(name, entry))),
+        let shared = Shared::new(Box::new(store), key);
+        Cache { shared: Arc::new(shared), groups: Mutex::default() }
+    }
+
+    /// The same cache, whose callers wait for the store for at least this time, by default 2 ms: for stores that are
+    /// worth it, and for tests.
+    #[must_use]
+    pub fn patience(mut self, at_least: Duration) -> Cache {
+        // It has no thread yet, unless it has been used already.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.patience = at_least;
         }
+        self
     }
 
-    /// The name of the entry that depends on these facts.
-    pub fn name(&self, facts: &Fingerprint) -> EntryName {
-        EntryName::new(*blake3::keyed_hash(&self.names, facts.as_bytes()).as_bytes())
-    }
-
-    /// The entry that depends on these facts; `None` if there is none, or it does not open.
-    pub fn find(&self, facts: &Fingerprint) -> Option<Found> {
-        let start = Instant::now();
-        let (name, counts) = (self.name(facts), &self.guarded.counts);
-        let entry = self.writer.pending(&name).or_else(|| self.guarded.get(&name));
-        let found = entry.and_then(|entry| {
-            let bytes = entry.len() as u64;
-            match self.sealer.open(&name, entry) {
-                Some(opened) => Some((bytes, opened)),
-                None => {
-                    add(&counts.refused, 1);
-                    None
-                }
-            }
-        });
-        let Some((bytes, opened)) = found else {
-            add(&counts.misses, 1);
-            return None;
-        };
-        add(&counts.hits, 1);
-        add(&counts.read, bytes);
-        let saved = Duration::from_micros(opened.cost).saturating_sub(start.elapsed());
-        add(&counts.saved, micros(saved));
-        Some(Found { payload: opened.payload, saved })
-    }
-
-    /// Undoes the counting of a hit: the entry is not in the form that its name promised.
-    pub fn refuse(&self, found: &Found) {
-        let counts = &self.guarded.counts;
-        counts.hits.fetch_sub(1, Ordering::Relaxed); // C1
-        counts.saved.fetch_sub(micros(found.saved), Ordering::Relaxed); // C1
-        add(&counts.refused, 1);
-        add(&counts.misses, 1);
-    }
-
-    /// Keeps a payload that depends on these facts and took `cost` to make. It reaches the store some time
-    /// later; look-ups of this cache find it immediately.
-    pub fn keep(&self, facts: &Fingerprint, payload: &[u8], cost: Duration) {
-        if payload.len() > MAX_PAYLOAD {
-            return;
+    /// The group with this name, which is fetched in the background unless this process has it.
+    pub fn group(&self, name: &Fingerprint) -> Group {
+        let name = self.name(name);
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = groups.get(&name).and_then(Weak::upgrade) {
+            return Group::of(&self.shared, entry);
         }
-        let name = self.name(facts);
-        let entry = self.sealer.seal(&name, micros(cost), payload);
-        self.writer.write(name, entry);
+        groups.retain(|_, entry| entry.strong_count() > 0);
+        let entry = Arc::new(Entry::new(name));
+        groups.insert(name, Arc::downgrade(&entry));
+        drop(groups);
+        Group::fetched(&self.shared, entry)
     }
 
-    /// Waits until no entry is pending, including those that other threads keep meanwhile. This takes as long
+    /// The name of the entry of a group.
+    pub fn name(&self, group: &Fingerprint) -> EntryName {
+        self.shared.name(group)
+    }
+
+    /// Waits until all units are published, including those that other threads keep meanwhile. This takes as long
     /// as the store does.
     pub fn flush(&self) {
-        self.writer.flush();
+        self.publish_all();
+        self.shared.line.flush(None);
     }
 
-    /// The counters. Updates by other threads may be missing, and entries that are not written yet are not
+    /// Publishes what was kept in all groups, also those whose maker is not ready.
+    fn publish_all(&self) {
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<Arc<Entry>> = groups.values().filter_map(Weak::upgrade).collect();
+        drop(groups);
+        for entry in all.into_iter().filter(|entry| entry.is_fresh()) {
+            Group::of(&self.shared, entry).publish_now();
+        }
+    }
+
+    /// The counters. Updates by other threads may be missing, and units that are not written yet are not
     /// counted ([`Cache::flush`]).
     pub fn stats(&self) -> CacheStats {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed); // C1
-        let counts = &self.guarded.counts;
+        let counts = &self.shared.counts;
         CacheStats {
             hits: of(&counts.hits),
             misses: of(&counts.misses),
@@ -210,101 +158,31 @@ impl Cache {
             read: of(&counts.read),
             kept: of(&counts.kept),
             written: of(&counts.written),
-            errors: of(&counts.errors) + self.guarded.store.hidden_errors(),
+            errors: of(&counts.errors) + self.shared.hidden_errors(),
             left_alone: of(&counts.left_alone),
             saved: Duration::from_micros(of(&counts.saved)),
+            waited: Duration::from_micros(of(&counts.waited)),
         }
     }
 
     /// The store's name in messages.
     pub fn describe(&self) -> String {
-        self.guarded.store.describe()
+        self.shared.describe()
     }
 }
 
-impl Guarded {
-    fn get(&self, name: &EntryName) -> Option<Vec<u8>> {
-        self.ask(|| self.store.get(name)).flatten()
-    }
-
-    fn put(&self, name: &EntryName, entry: &[u8]) {
-        if self.ask(|| self.store.put(name, entry)).is_some() {
-            add(&self.counts.kept, 1);
-            add(&self.counts.written, entry.len() as u64);
-        }
-    }
-
-    /// Calls the store. A panic in it counts as an error: it ends neither a compilation nor the writer's
-    /// thread.
-    fn ask<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Option<T> {
-        let caught = || {
-            let answer = catch_unwind(AssertUnwindSafe(ask));
-            answer.unwrap_or_else(|_| Err(StoreError::new("the store", "it panicked")))
-        };
-        match self.breaker.try_now(caught) {
-            Some(Ok(answer)) => Some(answer),
-            Some(Err(_)) => {
-                add(&self.counts.errors, 1);
-                None
-            }
-            None => {
-                add(&self.counts.left_alone, 1);
-                None
-            }
-        }
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.publish_all();
+        let groups = self.groups.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let grace = groups.values().filter_map(Weak::upgrade).map(|entry| entry.grace()).sum::<Duration>();
+        self.shared.line.close();
+        self.shared.line.flush(Instant::now().checked_add(grace + self.shared.patience));
     }
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").field("store", &self.describe()).field("stats", &self.stats()).finish()
-    }
-}
-
-fn add(count: &AtomicU64, more: u64) {
-    count.fetch_add(more, Ordering::Relaxed); // C1
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::Cache;
-    use crate::digest::Digest;
-    use crate::key::CacheKey;
-    use crate::store::{CacheStore, EntryName, StoreError};
-
-    struct Panicking;
-
-    impl CacheStore for Panicking {
-        fn describe(&self) -> String {
-            "test".to_owned()
-        }
-
-        fn get(&self, _: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
-            panic!("on purpose")
-        }
-
-        fn put(&self, _: &EntryName, _: &[u8]) -> Result<(), StoreError> {
-            panic!("on purpose")
-        }
-    }
-
-    #[test]
-    fn a_store_that_panics_is_one_that_fails() {
-        let cache = Cache::new(Panicking, &CacheKey::new([3; 32]));
-        let facts = Digest::new("test").finish();
-        cache.keep(&facts, b"code", Duration::ZERO);
-        cache.flush();
-        assert!(cache.find(&facts).is_none());
-        assert_eq!((cache.stats().errors, cache.stats().kept), (2, 0));
-        for _ in 0..5 {
-            assert!(cache.find(&facts).is_none());
-        }
-        assert_eq!((cache.stats().errors, cache.stats().left_alone), (3, 4));
     }
 }

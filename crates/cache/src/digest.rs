@@ -56,6 +56,11 @@ impl fmt::Debug for Digest {
 }
 
 impl Fingerprint {
+    /// A fingerprint that was written down.
+    pub fn of_bytes(bytes: [u8; 32]) -> Fingerprint {
+        Fingerprint(bytes)
+    }
+
     /// The fingerprint's bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

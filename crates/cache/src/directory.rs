@@ -3,13 +3,15 @@
 //! ```text
 //!   DIR/ab/cdef…  an entry, under its name          DIR/tmp/…  an entry that is being written
 //!   DIR/lock      held by the process that removes old entries
+//!   DIR/claims/…  held by the process that makes something (`claims.rs`)
 //! ```
 //!
-//! **Writing** creates a file in `tmp` and renames it, so readers find complete files, and if two writers
-//! write one entry, the last one wins. Nothing is made durable: after a power failure an entry may be
-//! truncated, and does not open.
+//! **Writing.** An entry is replaced by creating a file in `tmp` and renaming it, so readers find complete files,
+//! and the last one of two writers wins. Bytes are added at the end of a file by one system call, and two writers
+//! do not mix; if the disk is full, the file gets its old length. Nothing is made durable: after a
+//! power failure an entry may be truncated, and its last batch does not open.
 //!
-//! **Size.** When the entries exceed the limit, the least recently used ones are removed until a tenth of it
+//! **Size** counts blocks of the disk. When the entries exceed the limit, the least recently used ones are removed until a tenth of it
 //! is free. The time of use is the file's modification time, which a read updates at most once a minute. A
 //! process walks the directory at its first write, and again whenever it has written a sixteenth of the
 //! limit; so each writing process may exceed the limit by a sixteenth. Only one process removes at a time.
@@ -18,7 +20,8 @@
 //!
 //! **Other users.** Anyone who may write to the directory may put anything into it. No link below it is
 //! followed, and no open blocks: a FIFO, a device or a link in place of an entry is a miss, which
-//! [`CacheStore::hidden_errors`] counts, and the next write replaces it. While another process holds the lock
+//! [`CacheStore::hidden_errors`] counts, and the next write replaces it. A directory that others alone may write
+//! to is read. While another process holds the lock
 //! nothing is removed, and beyond one and a half times the limit nothing is written.
 //!
 //! | row | operation | order | pairs with | without it |
@@ -26,8 +29,8 @@
 //! | D1 | take from the bytes left until the next walk, reset them | Relaxed | – | nothing: concurrent threads walk twice, or a little later |
 //! | D2 | count files that are not entries | Relaxed | – | nothing: a counter for messages |
 //!
-//! Cost: a read opens the directory, a folder and the file, and checks each; a write creates a file and
-//! renames it. A walk visits each file.
+//! Cost: a read opens the directory, a folder and the file, and checks each; so does an addition; a replacement
+//! creates a file and renames it. A walk visits each file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -38,7 +41,8 @@ use std::time::{Duration, SystemTime};
 
 use brolga_files::{FileError, Folder, Kind, Listed, read_at_most};
 
-use crate::store::{CacheStore, EntryName, StoreError};
+use crate::claims::{CLAIMS, claim};
+use crate::store::{CacheStore, Claim, EntryName, StoreError};
 
 /// The minimum interval between two updates of an entry's time of use.
 const USED_AGAIN: Duration = Duration::from_secs(60);
@@ -59,6 +63,8 @@ const DIGITS: usize = 64;
 pub struct DirectoryStore {
     path: PathBuf,
     limit: u64,
+    /// Whether this process may write to it.
+    is_writable: bool,
     /// The number of bytes that may be written until the directory is walked again.
     until_walk: AtomicU64,
     /// How often something other than a file was found in place of an entry.
@@ -70,7 +76,7 @@ pub struct DirectoryStore {
 pub struct DirectoryUse {
     /// The number of entries.
     pub entries: u64,
-    /// Their total size in bytes.
+    /// The bytes that they take of the disk, in whole blocks.
     pub bytes: u64,
 }
 
@@ -86,10 +92,10 @@ const TEMPORARY: &str = "tmp";
 
 impl DirectoryStore {
     /// The entries in a directory, which is created if it does not exist, readable only by its owner.
-    /// Together they take about `limit` bytes at most.
+    /// Together they take about `limit` bytes of the disk at most.
     ///
     /// # Errors
-    /// The system refuses access to the directory.
+    /// The directory cannot be created or read.
     pub fn open(path: impl AsRef<Path>, limit: u64) -> Result<DirectoryStore, StoreError> {
         let path = path.as_ref();
         let failed = |error: io::Error| StoreError::new(path.display().to_string(), error);
@@ -98,8 +104,13 @@ impl DirectoryStore {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(path).map_err(failed)?;
         let path = path.canonicalize().map_err(failed)?;
-        let store = DirectoryStore { path, limit, until_walk: AtomicU64::new(0), unusual: AtomicU64::new(0) };
-        store.root().and_then(|root| root.make_folder(TEMPORARY)).map_err(|error| store.failed(error))?;
+        let (until_walk, unusual) = (AtomicU64::new(0), AtomicU64::new(0));
+        let mut store = DirectoryStore { path, limit, is_writable: true, until_walk, unusual };
+        let root = store.root().map_err(|error| store.failed(error))?;
+        store.is_writable = root.is_writable();
+        if store.is_writable {
+            root.make_folder(TEMPORARY).map_err(|error| store.failed(error))?;
+        }
         Ok(store)
     }
 
@@ -114,7 +125,7 @@ impl DirectoryStore {
     /// The system refuses access to the directory.
     pub fn in_use(&self) -> Result<DirectoryUse, StoreError> {
         let entries = self.root().and_then(|root| entries(&root)).map_err(|error| self.failed(error))?;
-        let bytes = entries.iter().map(|entry| entry.file.bytes).sum();
+        let bytes = entries.iter().map(|entry| entry.file.occupied).sum();
         Ok(DirectoryUse { entries: entries.len() as u64, bytes })
     }
 
@@ -168,16 +179,41 @@ impl DirectoryStore {
         Ok(Some(bytes))
     }
 
-    fn write(&self, name: &EntryName, bytes: &[u8]) -> Result<(), FileError> {
-        let (folder, file) = split(name);
-        let root = match self.root() {
-            // Another process has removed the directory.
+    /// The directory itself, which another process may have removed.
+    fn made_root(&self) -> Result<Folder, FileError> {
+        match self.root() {
             Err(error) if error.is_not_found() => {
                 fs::create_dir_all(&self.path)?;
-                self.root()?
+                self.root()
             }
-            there => there?,
+            there => there,
+        }
+    }
+
+    /// Adds bytes at the end of an entry.
+    fn add(&self, name: &EntryName, bytes: &[u8]) -> Result<(), FileError> {
+        let (folder, file) = split(name);
+        let folder = self.made_root()?.make_folder(&folder)?;
+        let mut added = match folder.appended(&file) {
+            // What is in its place is replaced.
+            Err(FileError::Unusual { .. }) => return self.write(name, bytes),
+            opened => opened?,
         };
+        let before = added.metadata()?.len();
+        if before.saturating_add(bytes.len() as u64) > MAX_BYTES {
+            return self.write(name, bytes);
+        }
+        if let Err(error) = added.write_all(bytes) {
+            // The first error is the one to report.
+            let _ = added.set_len(before);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &EntryName, bytes: &[u8]) -> Result<(), FileError> {
+        let (folder, file) = split(name);
+        let root = self.made_root()?;
         let (temporary, folder) = (root.make_folder(TEMPORARY)?, root.make_folder(&folder)?);
         let name = temporary_name()?;
         let mut written = temporary.fresh(&name)?;
@@ -206,7 +242,7 @@ impl DirectoryStore {
         let root = self.root()?;
         let lock = root.lock_file("lock")?;
         if lock.try_lock().is_err() {
-            let bytes: u64 = entries(&root)?.iter().map(|entry| entry.file.bytes).sum();
+            let bytes: u64 = entries(&root)?.iter().map(|entry| entry.file.occupied).sum();
             if bytes <= self.limit.saturating_add(self.limit / 2) {
                 // The other process removes them.
                 return Ok(());
@@ -217,15 +253,17 @@ impl DirectoryStore {
             }
         }
         let now = now();
-        let temporary = root.make_folder(TEMPORARY)?;
-        for file in temporary.list()? {
-            let is_old = now.duration_since(file.changed).is_ok_and(|age| age > LEFT_OVER);
-            if is_old && file.kind == Kind::File {
-                temporary.remove(&file.name)?;
+        for name in [TEMPORARY, CLAIMS] {
+            let temporary = root.make_folder(name)?;
+            for file in temporary.list()? {
+                let is_old = now.duration_since(file.changed).is_ok_and(|age| age > LEFT_OVER);
+                if is_old && file.kind == Kind::File {
+                    temporary.remove(&file.name)?;
+                }
             }
         }
         let mut entries = entries(&root)?;
-        let mut bytes: u64 = entries.iter().map(|entry| entry.file.bytes).sum();
+        let mut bytes: u64 = entries.iter().map(|entry| entry.file.occupied).sum();
         if bytes <= self.limit {
             return Ok(());
         }
@@ -236,7 +274,7 @@ impl DirectoryStore {
                 break;
             }
             remove(&root, &entry)?;
-            bytes = bytes.saturating_sub(entry.file.bytes);
+            bytes = bytes.saturating_sub(entry.file.occupied);
         }
         Ok(())
     }
@@ -260,6 +298,26 @@ impl CacheStore for DirectoryStore {
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
         let written = self.write(name, entry).and_then(|()| self.note_written(entry.len() as u64));
         written.map_err(|error| self.failed(error))
+    }
+
+    fn append(&self, name: &EntryName, more: &[u8]) -> Result<(), StoreError> {
+        let written = self.add(name, more).and_then(|()| self.note_written(more.len() as u64));
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn claim(&self, name: &EntryName) -> Result<Option<Claim>, StoreError> {
+        if !self.is_writable {
+            return Ok(Some(Claim::new(())));
+        }
+        self.made_root().and_then(|root| claim(&root, name)).map_err(|error| self.failed(error))
+    }
+
+    fn is_near(&self) -> bool {
+        true
+    }
+
+    fn is_writable(&self) -> bool {
+        self.is_writable
     }
 
     fn hidden_errors(&self) -> u64 {
@@ -333,6 +391,9 @@ mod tests {
     use super::*;
     use std::fs::File;
 
+    /// Larger than a block of any usual file system is not needed: sizes are counted in these.
+    const BLOCK: usize = 4096;
+
     fn name(number: u8) -> EntryName {
         EntryName::new([number; 32])
     }
@@ -347,7 +408,8 @@ mod tests {
         store.put(&name(2), b"").unwrap();
         assert_eq!(store.get(&name(1)).unwrap().as_deref(), Some(&b"uno"[..]));
         assert_eq!(store.get(&name(2)).unwrap().as_deref(), Some(&b""[..]));
-        assert_eq!(store.in_use().unwrap(), DirectoryUse { entries: 2, bytes: 3 });
+        let used = store.in_use().unwrap();
+        assert!(used.entries == 2 && used.bytes >= 3, "{used:?}");
         store.clear().unwrap();
         assert_eq!(store.in_use().unwrap(), DirectoryUse::default());
         assert_eq!(fs::read_dir(store.path().join("tmp")).unwrap().count(), 0);
@@ -356,10 +418,10 @@ mod tests {
     #[test]
     fn the_longest_unused_entries_go_and_foreign_files_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let store = DirectoryStore::open(folder.path(), 1600).unwrap();
+        let store = DirectoryStore::open(folder.path(), 16 * BLOCK as u64).unwrap();
         fs::create_dir_all(folder.path().join("ab")).unwrap();
         let foreign = [folder.path().join("readme"), folder.path().join("ab/readme")];
-        foreign.iter().for_each(|path| fs::write(path, [0; 4000]).unwrap());
+        foreign.iter().for_each(|path| fs::write(path, [0; 100_000]).unwrap());
         let left_over = folder.path().join("tmp/.tmpOld");
         fs::write(&left_over, b"half an entry").unwrap();
         let age = |path: &Path, seconds: u64| {
@@ -368,17 +430,78 @@ mod tests {
         };
         age(&left_over, 2 * LEFT_OVER.as_secs());
         for number in 0..16 {
-            store.put(&name(number), &[number; 100]).unwrap();
+            store.put(&name(number), &[number; BLOCK]).unwrap();
             age(&store.place(&name(number)), 10_000 - u64::from(number));
         }
         assert_eq!(store.in_use().unwrap().entries, 16);
         assert!(!left_over.exists());
         // It is in use, so it remains.
         assert!(store.get(&name(0)).unwrap().is_some());
-        store.put(&name(100), &[1; 100]).unwrap();
+        store.put(&name(100), &[1; BLOCK]).unwrap();
         let there: Vec<u8> = (0..=100).filter(|&n| store.place(&name(n)).exists()).collect();
         assert_eq!(there, [0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 100]);
         assert!(foreign.iter().all(|path| path.exists()));
+    }
+
+    #[test]
+    fn bytes_are_added_at_the_end_and_those_of_many_do_not_mix() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for writer in 0..4u8 {
+                let path = folder.path();
+                scope.spawn(move || {
+                    // Each has its own store, as separate processes would.
+                    let store = DirectoryStore::open(path, 64 << 20).unwrap();
+                    (0..50).for_each(|_| store.append(&name(1), &[writer; 5000]).unwrap());
+                });
+            }
+        });
+        let store = DirectoryStore::open(folder.path(), 64 << 20).unwrap();
+        let entry = store.get(&name(1)).unwrap().unwrap();
+        assert_eq!(entry.len(), 4 * 50 * 5000);
+        assert!(entry.chunks(5000).all(|part| part.iter().all(|byte| *byte == part[0])), "two are mixed");
+        assert!(store.in_use().unwrap().bytes >= entry.len() as u64);
+    }
+
+    #[test]
+    fn a_claim_is_refused_to_others_until_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| DirectoryStore::open(folder.path(), 1 << 20).unwrap());
+        for _ in 0..3 {
+            let held = one.claim(&name(1)).unwrap().expect("nobody has it");
+            assert!(other.claim(&name(1)).unwrap().is_none() && one.claim(&name(1)).unwrap().is_none());
+            assert!(other.claim(&name(2)).unwrap().is_some(), "another name is another claim");
+            drop(held);
+        }
+        assert_eq!(fs::read_dir(folder.path().join(CLAIMS)).unwrap().count(), 0, "nothing is left over");
+        // A file of a process that was killed is nobody's claim.
+        fs::write(folder.path().join(CLAIMS).join(name(3).to_string()), b"").unwrap();
+        assert!(other.claim(&name(3)).unwrap().is_some());
+    }
+
+    #[test]
+    fn of_many_that_claim_again_and_again_one_is_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let store = DirectoryStore::open(folder.path(), 1 << 20).unwrap();
+                    let mut done = 0;
+                    while done < 50 {
+                        let Some(held) = store.claim(&name(1)).unwrap() else {
+                            std::thread::yield_now();
+                            continue;
+                        };
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(held);
+                        done += 1;
+                    }
+                });
+            }
+        });
     }
 
     #[test]
@@ -404,7 +527,7 @@ mod tests {
         let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, 0o600.into(), 0).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
-        let store = DirectoryStore::open(folder.path(), 1000).unwrap();
+        let store = DirectoryStore::open(folder.path(), 10 * BLOCK as u64).unwrap();
         fs::write(outside.path().join("secret"), b"secret").unwrap();
         let replaced: [&dyn Fn(&Path); 4] = [
             &|path| fifo(path),
@@ -418,7 +541,7 @@ mod tests {
             replace(&store.place(&name(number)));
             assert_eq!(store.get(&name(number)).unwrap(), None);
             assert_eq!(store.hidden_errors(), u64::from(number) + 1);
-            store.put(&name(number), b"two").unwrap();
+            store.append(&name(number), b"two").unwrap();
             assert_eq!(store.get(&name(number)).unwrap().as_deref(), Some(&b"two"[..]));
         }
         assert_eq!(fs::read(outside.path().join("secret")).unwrap(), b"secret");
@@ -426,7 +549,7 @@ mod tests {
         let lock = folder.path().join("lock");
         fs::remove_file(&lock).unwrap();
         fifo(&lock);
-        let refused = store.put(&name(9), &[1; 900]).unwrap_err().to_string();
+        let refused = store.put(&name(9), &[1; 9 * BLOCK]).unwrap_err().to_string();
         assert!(refused.contains("a FIFO"), "{refused}");
     }
 
@@ -438,10 +561,11 @@ mod tests {
         fs::write(&kept, [0; 4000]).unwrap();
         File::options().write(true).open(&kept).unwrap().set_modified(now() - 2 * LEFT_OVER).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let store = DirectoryStore::open(folder.path(), 100).unwrap();
+        let store = DirectoryStore::open(folder.path(), BLOCK as u64).unwrap();
         symlink(outside.path(), folder.path().join("ff")).unwrap();
         assert_eq!(store.get(&name(0xff)).unwrap(), None);
         assert!(store.put(&name(0xff), &[1; 90]).is_err());
+        assert!(store.append(&name(0xff), &[1; 90]).is_err());
         store.put(&name(1), &[1; 90]).unwrap();
         store.clear().unwrap();
         fs::remove_dir_all(folder.path().join("tmp")).unwrap();
@@ -456,13 +580,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let held = File::create(folder.path().join("lock")).unwrap();
         held.lock().unwrap();
-        let store = DirectoryStore::open(folder.path(), 1000).unwrap();
-        let refused = (0..40).find_map(|n| store.put(&name(n), &[n; 100]).err()).unwrap().to_string();
+        let store = DirectoryStore::open(folder.path(), 10 * BLOCK as u64).unwrap();
+        let refused = (0..40).find_map(|n| store.put(&name(n), &[n; BLOCK]).err()).unwrap().to_string();
         assert!(refused.contains("holds its lock"), "{refused}");
-        assert!(store.in_use().unwrap().bytes <= 1700);
+        assert!(store.in_use().unwrap().bytes <= 17 * BLOCK as u64);
         drop(held);
-        store.put(&name(100), &[1; 100]).unwrap();
-        assert!(store.in_use().unwrap().bytes <= 1000);
+        store.put(&name(100), &[1; BLOCK]).unwrap();
+        assert!(store.in_use().unwrap().bytes <= 10 * BLOCK as u64);
     }
 
     #[test]

@@ -7,20 +7,34 @@
 //! failed connection is dropped. Connecting, sending and waiting for an answer each have a time limit, so a
 //! dead or silent server costs that time, and only a few times (`breaker.rs`).
 //!
-//! Cost: one round trip per request.
+//! A claim is a key with a random value, which expires after [`CLAIMED`]; its owner removes it, unless it has expired and another one has it. So the machines of a fleet
+//! wait for each other.
+//!
+//! Cost: one round trip per request, and one or two for a connection.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Client, Connection, FromRedisValue, RedisResult};
 
-use crate::store::{CacheStore, EntryName, StoreError};
+use crate::key::nonce;
+use crate::store::{CacheStore, Claim, EntryName, StoreError};
 
 /// The maximum number of idle connections; further ones are closed after use.
 const IDLE: usize = 16;
 
+/// How long a claim lasts whose owner has vanished.
+const CLAIMED: Duration = Duration::from_secs(10);
+/// Removes a claim with this value.
+const RELEASE: &str =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
+
 /// See the file's header.
 pub struct RedisStore {
+    server: Arc<Server>,
+}
+
+struct Server {
     client: Client,
     /// The server's address without the password.
     address: String,
@@ -40,7 +54,14 @@ impl RedisStore {
         let address = format!("redis {}", client.get_connection_info().addr());
         // The system treats zero as no limit.
         let timeout = timeout.max(Duration::from_millis(1));
-        Ok(RedisStore { client, address, prefix: prefix.to_owned(), timeout, idle: Mutex::default() })
+        let server = Server { client, address, prefix: prefix.to_owned(), timeout, idle: Mutex::default() };
+        Ok(RedisStore { server: Arc::new(server) })
+    }
+}
+
+impl Server {
+    fn describe(&self) -> String {
+        self.address.clone()
     }
 
     fn connect(&self) -> RedisResult<Connection> {
@@ -81,21 +102,52 @@ impl RedisStore {
 
 impl CacheStore for RedisStore {
     fn describe(&self) -> String {
-        self.address.clone()
+        self.server.describe()
     }
 
     fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
-        self.ask(redis::cmd("GET").arg(self.key(name)))
+        self.server.ask(redis::cmd("GET").arg(self.server.key(name)))
     }
 
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
-        self.ask(redis::cmd("SET").arg(self.key(name)).arg(entry))
+        self.server.ask(redis::cmd("SET").arg(self.server.key(name)).arg(entry))
+    }
+
+    fn append(&self, name: &EntryName, more: &[u8]) -> Result<(), StoreError> {
+        let length: Result<u64, StoreError> =
+            self.server.ask(redis::cmd("APPEND").arg(self.server.key(name)).arg(more));
+        length.map(drop)
+    }
+
+    fn claim(&self, name: &EntryName) -> Result<Option<Claim>, StoreError> {
+        let value = nonce().map_err(|error| StoreError::new(self.describe(), error))?.to_vec();
+        let key = format!("{}claim:{name}", self.server.prefix);
+        let mut set = redis::cmd("SET");
+        let lasts = u64::try_from(CLAIMED.as_millis()).unwrap_or(u64::MAX);
+        set.arg(&key).arg(&value).arg("NX").arg("PX").arg(lasts);
+        let is_set: Option<String> = self.server.ask(&set)?;
+        Ok(is_set.map(|_| Claim::new(Held { server: Arc::clone(&self.server), key, value })))
+    }
+}
+
+/// A claim of this process.
+struct Held {
+    server: Arc<Server>,
+    key: String,
+    value: Vec<u8>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Without an answer it expires.
+        let _: Result<u64, StoreError> =
+            self.server.ask(redis::cmd("EVAL").arg(RELEASE).arg(1).arg(&self.key).arg(&self.value));
     }
 }
 
 impl std::fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("RedisStore").field(&self.address).finish()
+        f.debug_tuple("RedisStore").field(&self.server.address).finish()
     }
 }
 
@@ -132,6 +184,12 @@ mod tests {
                         assert_eq!(store.get(&name).unwrap(), None);
                         store.put(&name, entry).unwrap();
                         assert_eq!(store.get(&name).unwrap().as_ref(), Some(entry));
+                        store.append(&name, b"more").unwrap();
+                        assert_eq!(store.get(&name).unwrap().unwrap().len(), entry.len() + 4);
+                        let held = store.claim(&name).unwrap().unwrap();
+                        assert!(store.claim(&name).unwrap().is_none());
+                        drop(held);
+                        assert!(store.claim(&name).unwrap().is_some());
                     }
                 });
             }

@@ -3,6 +3,7 @@
 //! A store need not be trusted: entries are verified by their seals (`sealed.rs`). It may lose entries at any
 //! time, return old ones, and be used by many processes.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -52,6 +53,25 @@ impl StoreError {
     }
 }
 
+/// The same claim is refused to others until it is dropped, or its process has ended.
+pub struct Claim {
+    /// What releases it when it is dropped.
+    _held: Box<dyn Any + Send>,
+}
+
+impl Claim {
+    /// A claim that is released by dropping `held`.
+    pub fn new(held: impl Any + Send) -> Claim {
+        Claim { _held: Box::new(held) }
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Claim(..)")
+    }
+}
+
 /// Bytes under names. Its methods are called from any thread.
 ///
 /// ```
@@ -91,11 +111,52 @@ pub trait CacheStore: Send + Sync {
     /// The store cannot answer. It then gets fewer requests.
     fn get(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError>;
 
+    /// The entry with this name once more, because something was missing in it. A store of several levels asks the
+    /// farther ones.
+    ///
+    /// # Errors
+    /// As [`CacheStore::get`].
+    fn get_again(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(name)
+    }
+
     /// Stores an entry, replacing any other with its name. Readers find the old entry or the new one.
     ///
     /// # Errors
     /// The entry was not stored. The store then gets fewer requests.
     fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError>;
+
+    /// Adds bytes at the end of an entry, which is made if there is none. Readers may find a part of the bytes. By
+    /// default the entry is read and stored again, which loses what another process adds at the same moment.
+    ///
+    /// # Errors
+    /// As [`CacheStore::put`].
+    fn append(&self, name: &EntryName, more: &[u8]) -> Result<(), StoreError> {
+        let mut entry = self.get(name)?.unwrap_or_default();
+        entry.extend_from_slice(more);
+        self.put(name, &entry)
+    }
+
+    /// Claims the making of something: then others wait for it instead of making it too; `None` if another one
+    /// has the claim. It does not wait. By default everyone gets it, and nobody waits.
+    ///
+    /// # Errors
+    /// The store cannot answer. Then nobody waits, either.
+    fn claim(&self, name: &EntryName) -> Result<Option<Claim>, StoreError> {
+        let _ = name;
+        Ok(Some(Claim::new(())))
+    }
+
+    /// Whether it answers at once, as a local directory does. Then callers make reads and claims themselves, and the
+    /// cache needs no thread until something is written.
+    fn is_near(&self) -> bool {
+        false
+    }
+
+    /// Whether it takes entries, as far as it can tell. If not, none are prepared for it.
+    fn is_writable(&self) -> bool {
+        true
+    }
 
     /// The number of errors that were not returned, such as the errors of one of two stores while the other
     /// served the request.
@@ -117,6 +178,26 @@ macro_rules! pointers {
 
             fn put(&self, name: &EntryName, entry: &[u8]) -> Result<(), StoreError> {
                 (**self).put(name, entry)
+            }
+
+            fn get_again(&self, name: &EntryName) -> Result<Option<Vec<u8>>, StoreError> {
+                (**self).get_again(name)
+            }
+
+            fn append(&self, name: &EntryName, more: &[u8]) -> Result<(), StoreError> {
+                (**self).append(name, more)
+            }
+
+            fn claim(&self, name: &EntryName) -> Result<Option<Claim>, StoreError> {
+                (**self).claim(name)
+            }
+
+            fn is_near(&self) -> bool {
+                (**self).is_near()
+            }
+
+            fn is_writable(&self) -> bool {
+                (**self).is_writable()
             }
 
             fn hidden_errors(&self) -> u64 {

@@ -18,7 +18,7 @@ pub(super) struct Caching {
     /// The key of the cache, a file that is made if it is not there: code that was kept with another key is not run [default: `brolga/cache.key` below `$XDG_CONFIG_HOME` or `~/.config`]
     #[arg(long, value_name = "FILE", requires = "cache")]
     cache_key: Option<PathBuf>,
-    /// About how much the directory may take: bytes, or a number with the suffix `K`, `M`, `G` or `T`
+    /// About how much of the disk the directory may take: bytes, or a number with the suffix `K`, `M`, `G` or `T`
     #[arg(long, value_name = "SIZE", requires = "cache", value_parser = size, default_value = "1G")]
     cache_limit: usize,
     /// Say afterwards what the cache was good for
@@ -27,7 +27,7 @@ pub(super) struct Caching {
 }
 
 impl Caching {
-    /// The cache, if requested.
+    /// The cache, if requested. A directory that cannot be used costs the cache and not the program.
     pub(super) fn open(&self) -> Result<Option<Arc<Cache>>, Stop> {
         let Some(path) = &self.cache else { return Ok(None) };
         let key = match &self.cache_key {
@@ -35,9 +35,13 @@ impl Caching {
             None => default_key()?,
         };
         let key = CacheKey::from_file(key).map_err(|error| Stop::System(error.to_string()))?;
-        let store = DirectoryStore::open(path, self.cache_limit as u64);
-        let store = store.map_err(|error| Stop::System(format!("cannot open the cache: {error}")))?;
-        Ok(Some(Arc::new(Cache::new(store, &key))))
+        match DirectoryStore::open(path, self.cache_limit as u64) {
+            Ok(store) => Ok(Some(Arc::new(Cache::new(store, &key)))),
+            Err(error) => {
+                err(format!("the cache is not used: {error}"));
+                Ok(None)
+            }
+        }
     }
 
     /// Prints the counters if the command line wants them, of all entries.

@@ -29,7 +29,7 @@ use brolga_runtime::{Doors, Runtime};
 
 use crate::boxed::{self, Recipe};
 use crate::bridge;
-use crate::cached::{CodeCache, How, Packages, compile_program, keep_run};
+use crate::cached::{CodeCache, FromCache, How, Packages, compile_program, keep_run};
 use crate::error::Error;
 use crate::options::{Options, tier};
 use crate::pipeline::watched;
@@ -134,9 +134,9 @@ impl Engine {
         self.shared.fuel
     }
 
-    /// The cache searched before code is compiled.
-    pub(crate) fn cache(&self) -> Option<&CodeCache> {
-        self.shared.cache.as_ref()
+    /// The cache searched before code of the program with this name is compiled.
+    pub(crate) fn cache_of(&self, program: &str) -> Option<CodeCache> {
+        Some(self.shared.cache.as_ref()?.of_program("program", program.as_bytes()))
     }
 
     pub(crate) fn jit(&self) -> &Jit {
@@ -199,16 +199,18 @@ impl Engine {
         globals: &Globals,
         run: Option<&Fingerprint>,
     ) -> Result<Unit, Error> {
-        let begun = Instant::now();
-        let code = self.code_of(program, roots)?;
+        let cache = self.cache_of(program.source().name());
+        let _published = Published(cache.as_ref());
+        let code = self.code_of(program, roots, cache.as_ref())?;
         let module = code.module(program);
         for global in module.globals() {
             globals.describe(&module.cx, global);
         }
         let bodies = with_bodies(module, &code.ids);
-        let unit = link(self.jit(), module, &code.compiled, bodies, self.recipe(), Some(globals))?;
-        if let (Some(cache), Some(run)) = (self.cache(), run) {
-            keep_run(cache, run, module, (&code.compiled, &code.ids), begun.elapsed());
+        let unit =
+            link(self.jit(), module, &code.compiled, bodies, self.recipe(cache.clone()), Some(globals))?;
+        if let (Some(cache), Some(run)) = (&cache, run) {
+            keep_run(cache, run, module, (&code.ids, &code.facts));
         }
         let names = code.names(program);
         let events = self.runtime().events();
@@ -225,6 +227,7 @@ impl Engine {
         &self,
         program: &Program,
         roots: impl IntoIterator<Item = FuncId>,
+        cache: Option<&CodeCache>,
     ) -> Result<Code, Error> {
         self.admit(program)?;
         self.runtime().free_unused_types();
@@ -238,7 +241,7 @@ impl Engine {
         let events = self.runtime().events();
         let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
         let heap = self.runtime().heap().abi();
-        let (compiled, ids) = match self.cache() {
+        let FromCache { compiled, ids, facts } = match cache {
             Some(cache) => {
                 let how = How { jit, level: *level, opt, roots: *lowering, heap };
                 compile_program(cache, &how, module, roots, &stop)?
@@ -252,16 +255,17 @@ impl Engine {
                 drop(span);
                 stages.check_time()?;
                 let style = Style { stop: &stop, ..tier(*level).into() };
-                (generate(jit, module, &linked, style)?, linked.funcs.into_keys().collect())
+                let compiled = generate(jit, module, &linked, style)?;
+                FromCache { compiled, ids: linked.funcs.into_keys().collect(), facts: Vec::new() }
             }
         };
-        Ok(Code { priced, compiled, ids })
+        Ok(Code { priced, compiled, ids, facts })
     }
 
     /// The recipe for boxed entries that accompany the engine's code.
-    pub(crate) fn recipe(&self) -> Recipe {
-        let Shared { level, roots, cache, .. } = &*self.shared;
-        recipe_of(tier(*level), *roots, cache.clone())
+    pub(crate) fn recipe(&self, cache: Option<CodeCache>) -> Recipe {
+        let Shared { level, roots, .. } = &*self.shared;
+        recipe_of(tier(*level), *roots, cache)
     }
 
     /// Links code from the cache as one unit, with a method for each function; `None` if it cannot be linked.
@@ -271,8 +275,9 @@ impl Engine {
         compiled: &Compiled,
         methods: Vec<FuncId>,
         globals: &Globals,
+        cache: CodeCache,
     ) -> Option<brolga_jit::Unit> {
-        link(self.jit(), module, compiled, methods, self.recipe(), Some(globals)).ok()
+        link(self.jit(), module, compiled, methods, self.recipe(Some(cache)), Some(globals)).ok()
     }
 }
 
@@ -282,6 +287,17 @@ pub(crate) struct Code {
     priced: Option<Module>,
     pub(crate) compiled: Compiled,
     pub(crate) ids: Vec<FuncId>,
+    /// The facts of their units in the cache, if there is one.
+    facts: Vec<Fingerprint>,
+}
+
+/// Publishes what was kept at the end of a compilation, also of one that fails: others wait for it.
+pub(crate) struct Published<'a>(pub(crate) Option<&'a CodeCache>);
+
+impl Drop for Published<'_> {
+    fn drop(&mut self) {
+        self.0.into_iter().for_each(CodeCache::publish);
+    }
 }
 
 impl Code {

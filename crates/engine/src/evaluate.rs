@@ -459,9 +459,10 @@ impl<'p> Evaluator<'p> {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let kept = self.kept.take();
-                let run = engine.cache().zip(kept).map(|(cache, call)| {
-                    let source = self.program.source();
-                    facts_of_run(cache, source.name(), source.text().as_bytes(), &call)
+                let source = self.program.source();
+                let run = kept.and_then(|call| Some((engine.cache_of(source.name())?, call)));
+                let run = run.map(|(cache, call)| {
+                    facts_of_run(&cache, source.name(), source.text().as_bytes(), &call)
                 });
                 let how = (self.image.as_deref(), run.as_ref());
                 let made = make(engine, self.program, [id], globals, how);

@@ -560,7 +560,7 @@ impl Engine {
         let unit = jit.load_image(&code, frames, &linkage)?;
         let Making { level, roots, opt, .. } = self.making();
         let recipe =
-            Recipe { level, opt: opt.clone(), roots, cache: self.cache().cloned(), compile_limit: None };
+            Recipe { level, opt: opt.clone(), roots, cache: self.cache_of("image"), compile_limit: None };
         let recipe = Arc::new(recipe);
         let of = unit.downgrade();
         // The table is new and belongs to this runtime.

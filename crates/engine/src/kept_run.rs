@@ -95,10 +95,13 @@ impl Image {
 
 impl Engine {
     /// Returns the code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and the run was [stored](Evaluator::keeping_run). The text is not read.
+    ///
+    /// If another process is compiling the same run, this one waits for it, for a second at most. If there is no code, the caller is expected to compile it: other processes
+    /// wait for that likewise.
     pub fn kept_run(&self, name: &str, text: &[u8], call: &str) -> Option<KeptRun> {
-        let cache = self.cache()?;
-        let facts = facts_of_run(cache, name, text, call);
-        let FoundRun { module, methods, compiled } = find_run(cache, &facts)?;
+        let cache = self.cache_of(name)?;
+        let facts = facts_of_run(&cache, name, text, call);
+        let FoundRun { module, methods, compiled } = find_run(&cache, &facts, text.len())?;
         let globals = Globals::new(self.runtime());
         for global in module.globals() {
             globals.describe(&module.cx, global);
@@ -110,7 +113,7 @@ impl Engine {
         let program = Program::of_verified(module).ok()?;
         let call = program.call(call).ok()?;
         // Code whose C symbols no longer exist cannot be linked; the following compilation reports them.
-        let unit = self.link_kept(program.module(), &compiled, methods, &globals)?;
+        let unit = self.link_kept(program.module(), &compiled, methods, &globals, cache)?;
         let unit = Unit::new(unit, names);
         Some(KeptRun { engine: self.clone(), program, call, unit, globals })
     }

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat,
+    Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, accessat, fstat, mkdirat, openat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -27,6 +28,8 @@ pub struct Listed {
     pub kind: Kind,
     /// Its size in bytes.
     pub bytes: u64,
+    /// The bytes that it takes of the disk, which counts blocks; at least its size.
+    pub occupied: u64,
     /// The time of its last modification.
     pub changed: SystemTime,
 }
@@ -99,6 +102,22 @@ impl Folder {
         Ok(openat(&self.descriptor, name, flags, PRIVATE_FILE)?.into())
     }
 
+    /// Opens a regular file in it for writing at its end. It is created if it does not exist.
+    ///
+    /// # Errors
+    /// Like [`open`](super::open).
+    pub fn appended(&self, name: &str) -> Result<File, FileError> {
+        match self.look(Kind::File, name) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => self.opened(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE),
+        }
+    }
+
+    /// Whether this process may create files in it.
+    pub fn is_writable(&self) -> bool {
+        accessat(&self.descriptor, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()).is_ok()
+    }
+
     /// Moves a file to another folder, replacing any file with that name there.
     ///
     /// # Errors
@@ -141,10 +160,13 @@ impl Folder {
             facts => facts?,
         };
         let changed = Duration::from_secs(u64::try_from(facts.st_mtime).unwrap_or(0));
+        let bytes = u64::try_from(facts.st_size).unwrap_or(0);
         Ok(Some(Listed {
             name: name.to_owned(),
             kind: kind(facts.st_mode),
-            bytes: u64::try_from(facts.st_size).unwrap_or(0),
+            bytes,
+            // The system's unit of this count, whatever the size of a block is. A file may have holes.
+            occupied: u64::try_from(facts.st_blocks).unwrap_or(0).saturating_mul(512).max(bytes),
             changed: SystemTime::UNIX_EPOCH + changed,
         }))
     }
@@ -208,6 +230,9 @@ mod tests {
         assert_eq!(unusual(folder.lock_file("link").unwrap_err()), Kind::Link);
         assert_eq!(unusual(folder.file("fifo").unwrap_err()), Kind::Fifo);
         assert_eq!(unusual(folder.lock_file("fifo").unwrap_err()), Kind::Fifo);
+        assert_eq!(unusual(folder.appended("link").unwrap_err()), Kind::Link);
+        assert_eq!(unusual(folder.appended("fifo").unwrap_err()), Kind::Fifo);
+        assert!(folder.is_writable());
         assert_eq!(unusual(Folder::open(&inside.path().join("folder")).unwrap_err()), Kind::Link);
         assert!(folder.fresh("link").is_err());
         folder.fresh("new").unwrap().write_all(b"new").unwrap();

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!   functions as read ── keys.rs ──┐
-//!   compiler, target, heap ────────┼─► Fingerprint ──► Cache::find ──► brolga_aot::unit ──► Compiled ──► linked like fresh code
-//!   level, options, kind of unit ──┘                        └─ miss: compile, Cache::keep
+//!   compiler, target, heap ────────┼─► Fingerprint ──► Group::find ──► brolga_aot::unit ──► Compiled ──► linked like fresh code
+//!   level, options, kind of unit ──┘                        └─ miss: compile, Group::keep
 //! ```
+//!
+//! **Groups.** The units of a program are one entry of the store, which one request brings: of an engine's program by its name, of a session's by the symbols that
+//! it defines. A group is only a place: a unit in it is found by its key.
 //!
 //! | cached | by |
 //! |---|---|
@@ -12,7 +15,7 @@
 //! | units of a session: a function, or a cycle of eager functions; in each tier | `units.rs` |
 //! | continuations of first-tier loops | `units.rs` |
 //! | boxed entries | `boxed.rs` of the crate |
-//! | everything that a call of a program reaches, by the text of the program | `run.rs` |
+//! | what a call of a program reaches, by the text of the program | `run.rs` |
 //!
 //! Units of packages are looked up by the same keys, before the cache (`packages.rs`).
 //!
@@ -29,7 +32,10 @@
 //!
 //! **Failures.** A malformed entry is refused and compiled again. A failure of the cache never fails a compilation.
 //!
-//! Cost: computing the keys of a program once, by writing each function in binary form and hashing it; then a look-up for each unit.
+//! **One compilation.** Before it compiles, an engine asks whether another process of the machine or the fleet compiles the same run, or the same functions, and
+//! then waits for its units ([`brolga_cache::Group::want`]). Sessions do not: nobody can tell when a function of a session is compiled.
+//!
+//! Cost: computing the keys of a program once, by writing each function in binary form and hashing it; then a look-up in memory for each unit.
 
 mod keys;
 mod packages;
@@ -37,11 +43,11 @@ mod program;
 mod run;
 mod units;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brolga_aot::unit::{self, StoredUnit, UNIT_VERSION};
-use brolga_cache::{Cache, Digest, Fingerprint};
+use brolga_cache::{Cache, Digest, Fingerprint, Group};
 use brolga_codegen::CRANELIFT_VERSION;
 use brolga_codegen::compile::Limits;
 use brolga_codegen::isa::Tier;
@@ -53,10 +59,12 @@ use brolga_opt::OptLevel;
 
 use brolga_jit::abi::abi_of;
 
+use crate::sync::lock;
+
 pub(crate) use keys::{Keys, alone};
 pub(crate) use packages::{Collected, Packages};
 pub use packages::{Reason, Recompiled};
-pub(crate) use program::{How, compile_program};
+pub(crate) use program::{FromCache, How, compile_program};
 pub(crate) use run::{FoundRun, facts_of_run, find_run, keep_run};
 pub(crate) use units::{Continuation, KeptLoop};
 
@@ -64,6 +72,10 @@ pub(crate) use units::{Continuation, KeptLoop};
 #[derive(Clone, Debug)]
 pub(crate) struct CodeCache {
     cache: Option<Arc<Cache>>,
+    /// The units of the program at hand.
+    group: Option<Group>,
+    /// The group of the last program, so that what was fetched for a look at its runs serves its functions.
+    last: Arc<Mutex<Option<Group>>>,
     packages: Arc<Packages>,
     settings: Arc<[(String, String)]>,
     facts: Fingerprint,
@@ -103,7 +115,45 @@ impl CodeCache {
             facts.text(name);
             facts.text(text);
         }
-        CodeCache { cache, packages: Arc::new(packages), settings, facts: facts.finish() }
+        let (packages, last) = (Arc::new(packages), Arc::default());
+        CodeCache { cache, group: None, last, packages, settings, facts: facts.finish() }
+    }
+
+    /// The same cache for the units of the program with this name; they are fetched from now on.
+    pub(crate) fn of_program(&self, kind: &str, name: &[u8]) -> CodeCache {
+        let mut facts = self.facts("group");
+        facts.text(kind);
+        facts.bytes(name);
+        let group = self.cache.as_ref().map(|cache| cache.group(&facts.finish()));
+        lock(&self.last).clone_from(&group);
+        CodeCache { group, ..self.clone() }
+    }
+
+    /// Waits for the group, for a tenth of the time that compiling this number of functions takes.
+    pub(crate) fn wait(&self, functions: usize) {
+        if let Some(group) = &self.group {
+            group.wait(time_of_functions(functions) / 10);
+        }
+    }
+
+    /// Whether something that takes `cost` to make is there; otherwise other processes wait until this one publishes it.
+    pub(crate) fn wants(&self, facts: &Fingerprint, cost: Duration) -> bool {
+        self.group.as_ref().is_some_and(|group| group.want(facts, cost))
+    }
+
+    /// Whether a unit is there, as far as is known without waiting.
+    pub(crate) fn has(&self, facts: &Fingerprint) -> bool {
+        self.group.as_ref().is_some_and(|group| group.has(facts))
+    }
+
+    /// Whether it makes sense to keep anything.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::is_writable)
+    }
+
+    /// Makes what was kept known to others, who stop waiting for more.
+    pub(crate) fn publish(&self) {
+        self.group.iter().for_each(Group::publish);
     }
 
     /// Whether code with the types of a context can be looked up or stored. Stored code identifies types by name and declaration, which may be ambiguous.
@@ -144,11 +194,11 @@ impl CodeCache {
         if let Some(package) = self.packages.find(key) {
             return made(package.unit(key)?);
         }
-        let cache = self.cache.as_ref()?;
-        let found = cache.find(facts)?;
+        let group = self.group.as_ref()?;
+        let found = group.find(facts)?;
         let made = made(&found.payload);
         if made.is_none() {
-            cache.refuse(&found);
+            group.refuse(&found);
         }
         made
     }
@@ -162,18 +212,37 @@ impl CodeCache {
         (types, words): (&[Type], &[u32]),
         cost: Duration,
     ) {
-        if let Some(bytes) = unit::write(cx, &compiled.code(), types, words) {
-            self.keep_bytes(facts, &bytes, cost);
-        }
+        self.keep_bytes(facts, cost, || unit::write(cx, &compiled.code(), types, words));
     }
 
-    /// Stores bytes under these facts.
-    pub(crate) fn keep_bytes(&self, facts: &Fingerprint, bytes: &[u8], cost: Duration) {
-        self.packages.collect(facts.as_bytes(), bytes);
-        if let Some(cache) = &self.cache {
-            cache.keep(facts, bytes, cost);
+    /// Stores bytes under these facts. They are not made if nobody takes them.
+    pub(crate) fn keep_bytes(
+        &self,
+        facts: &Fingerprint,
+        cost: Duration,
+        make: impl FnOnce() -> Option<Vec<u8>>,
+    ) {
+        let make = || {
+            let bytes = make()?;
+            self.packages.collect(facts.as_bytes(), &bytes);
+            Some(bytes)
+        };
+        match &self.group {
+            // A package is made without a cache.
+            Some(group) => group.keep(facts, cost, make),
+            None => drop(make()),
         }
     }
+}
+
+/// About the time that reading a program's text and compiling it takes.
+pub(crate) fn time_of_text(bytes: usize) -> Duration {
+    Duration::from_nanos(400 * bytes as u64)
+}
+
+/// About the time that compiling functions takes.
+pub(crate) fn time_of_functions(functions: usize) -> Duration {
+    Duration::from_micros(150 * functions as u64)
 }
 
 /// A unit found in a cache or package.

@@ -16,7 +16,7 @@ use brolga_ir::{FuncId, Level, Module, Type};
 
 use super::error::RemoteError;
 use crate::boxed::Declared;
-use crate::engine::{Engine, with_bodies};
+use crate::engine::{Engine, Published, with_bodies};
 use crate::program::Program;
 use brolga_codegen::native_type::type_of;
 
@@ -45,11 +45,13 @@ impl Portable {
         roots: impl IntoIterator<Item = FuncId>,
         key: &CacheKey,
     ) -> Result<Portable, RemoteError> {
-        let code = engine.code_of(program, roots)?;
+        let cache = engine.cache_of(program.source().name());
+        let _published = Published(cache.as_ref());
+        let code = engine.code_of(program, roots, cache.as_ref())?;
         let module = code.module(program);
         let mut boxed = Vec::new();
         if code.compiled.needs_heap() {
-            let recipe = engine.recipe();
+            let recipe = engine.recipe(cache.clone());
             for id in with_bodies(module, &code.ids) {
                 let Some(declared) = Declared::new(module, id) else { continue };
                 // As in process, a method without an entry fails the calls that reach it.

@@ -248,7 +248,7 @@ pub(super) fn generate(
     if let (Some(facts), Some(cache)) = (facts, &shared.recipe.cache) {
         let kept: Option<Vec<KeptLoop>> = loops.iter().map(|found| found.kept(&ids)).collect();
         if let Some(kept) = kept {
-            cache.keep_unit(facts, module, &compiled, &kept, cost + start.elapsed());
+            input.cached(cache).keep_unit(facts, module, &compiled, &kept, cost + start.elapsed());
         }
     }
     Ok(Output { compiled, loops, ids, weight })

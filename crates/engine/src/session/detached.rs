@@ -51,7 +51,8 @@ pub(super) fn find(
     facts: &Fingerprint,
 ) -> Result<Option<Target>, Failed> {
     let Some(cache) = &shared.recipe.cache else { return Ok(None) };
-    let Some((compiled, _)) = cache.find_unit(facts, input.module(), Some(vec![ty.clone()])) else {
+    let Some((compiled, _)) = input.cached(cache).find_unit(facts, input.module(), Some(vec![ty.clone()]))
+    else {
         return Ok(None);
     };
     let output = Output { compiled, loops: Vec::new(), ids: Vec::new(), weight: 0 };

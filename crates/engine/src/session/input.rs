@@ -66,6 +66,8 @@ pub(crate) struct ProgramFacts {
     pub(super) behind_cells: BTreeSet<String>,
     /// When calls of missing methods and C functions are refused.
     pub(super) callees: Callees,
+    /// The cache with the units of the program, from its first look-up on.
+    cached: Arc<OnceLock<CodeCache>>,
 }
 
 impl ProgramFacts {
@@ -104,6 +106,7 @@ impl ProgramFacts {
             is_eager,
             behind_cells,
             callees,
+            cached: Arc::default(),
         })
     }
 
@@ -118,6 +121,7 @@ impl ProgramFacts {
             is_eager: self.is_eager,
             behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),
             callees: self.callees,
+            cached: self.cached.clone(),
         }
     }
 }
@@ -283,6 +287,18 @@ impl CompilationInput {
             Some(())
         })?;
         Some(facts.finish())
+    }
+
+    /// The cache with the units of its program, which are fetched at the first look-up.
+    pub(super) fn cached(&self, cache: &CodeCache) -> CodeCache {
+        let fetch = || {
+            let mut symbols: Vec<&str> = self.names.values().map(|symbol| &**symbol).collect();
+            symbols.sort_unstable();
+            let cache = cache.of_program("session", symbols.join("\n").as_bytes());
+            cache.wait(symbols.len());
+            cache
+        };
+        self.facts.cached.get_or_init(fetch).clone()
     }
 
     /// Reports to the packages of a cache that functions are compiled, and against which definitions.

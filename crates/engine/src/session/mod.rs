@@ -374,7 +374,9 @@ impl Session {
                 session: own.clone(),
             }),
         );
-        let recipe = Recipe { level, opt, roots, cache: Some(cache.clone()), compile_limit };
+        // Boxed entries of all programs are of one group.
+        let boxed = cache.of_program("session", b"boxed entries");
+        let recipe = Recipe { level, opt, roots, cache: Some(boxed), compile_limit };
         let shared = Arc::new(Shared::new(jit, recipe, methods, in_background));
         if let Some(limit) = limit {
             tiering::evict::set_limit(&shared, &linking, limit);

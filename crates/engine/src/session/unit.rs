@@ -80,7 +80,7 @@ pub(crate) fn compile_and_link(
     let cache = shared.recipe.cache.as_ref();
     let facts = cache.and_then(|cache| input.facts_of(cache, ids));
     if let (Some(cache), Some(facts)) = (cache, &facts)
-        && let Some(output) = find(cache, &input, ids, facts)
+        && let Some(output) = find(&input.cached(cache), &input, ids, facts)
     {
         return look_up_and_link(shared, input, output, responsibility);
     }
