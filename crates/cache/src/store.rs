@@ -60,7 +60,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim that is released by dropping `held`.
+    /// A claim, released by dropping `held`.
     pub fn new(held: impl Any + Send) -> Claim {
         Claim { _held: Box::new(held) }
     }
