@@ -26,7 +26,7 @@
 //! | `redis_store` | `RedisStore`, with the feature `redis` |
 //! | `object_store` | `ObjectStore`, with the feature `opendal` |
 //!
-//! **The rule** is that a process with a cache takes no longer than one without:
+//! **The rule** is that a process with a cache is not to take longer than one without:
 //!
 //! | danger | answer |
 //! |---|---|
