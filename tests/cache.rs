@@ -415,6 +415,7 @@ fn runs_do_not_crowd_out_functions() {
 /// A store whose answers take their time.
 struct Slow(Arc<InMemory>);
 
+#[expect(clippy::disallowed_methods, reason = "the store is slow")]
 impl CacheStore for Slow {
     fn describe(&self) -> String {
         "slow".to_owned()
@@ -488,6 +489,7 @@ const CHILD: &str = "BROLGA_TEST_CACHE_CHILD";
 /// One process: it makes a call, and prints how many functions it has looked for in vain.
 #[test]
 #[ignore = "a process of the tests"]
+#[expect(clippy::disallowed_methods, reason = "a process that the tests start and kill")]
 fn child() {
     let Ok(folder) = std::env::var(CHILD) else { return };
     let key = CacheKey::new([7; 32]);
