@@ -12,6 +12,7 @@
 //! The time of a stage is the time between its beginning and its end, including nested stages; a stage nested
 //! in the same stage is counted once. Passes and parts of collections have their own rows below their stage.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -40,7 +41,7 @@ impl Times {
 }
 
 impl Trace {
-    /// Stages by time, events by number.
+    /// Stages in their order, passes by their time in all functions, and the numbers of events.
     pub fn table(&self) -> String {
         let kept = self.kept();
         let mut stages: BTreeMap<(Stage, &str), Times> = BTreeMap::new();
@@ -97,7 +98,9 @@ impl Trace {
             true => (format!("  {name}"), *times),
             false => (name.to_owned(), *times),
         };
-        let rows = stages.iter().map(indented);
+        let mut stages: Vec<_> = stages.iter().collect();
+        stages.sort_by_key(|((stage, name), times)| (*stage, Reverse(times.total), *name));
+        let rows = stages.into_iter().map(indented);
         let more = [("wait in the queue", waits), ("pause", pauses)];
         let more = more.into_iter().map(|(name, times)| (name.to_owned(), times));
         for (name, times) in rows.chain(more.filter(|(_, times)| times.number > 0)) {
