@@ -1,10 +1,10 @@
 //! The cache of code beside no cache: processes of one program, stores of all kinds, and stores that fail.
 //!
 //! ```text
-//! cargo bench --bench cache --features redis,brolga-cache/opendal-fs                       the whole table
-//! cargo bench --bench cache --features redis,brolga-cache/opendal-fs -- directory          the rows whose names contain a text
-//! cargo bench --bench cache --features redis,brolga-cache/opendal-fs -- --functions 300    another program
-//! cargo bench --bench cache --features redis,brolga-cache/opendal-fs -- --rounds 2         fewer runs
+//! cargo bench --bench cache --features redis,opendal,brolga-cache/opendal-fs                       the whole table
+//! cargo bench --bench cache --features redis,opendal,brolga-cache/opendal-fs -- directory          the rows whose names contain a text
+//! cargo bench --bench cache --features redis,opendal,brolga-cache/opendal-fs -- --functions 300    another program
+//! cargo bench --bench cache --features redis,opendal,brolga-cache/opendal-fs -- --rounds 2         fewer runs
 //! ```
 //!
 //! A process reads a generated program of [`FUNCTIONS`] functions and makes one call that reaches all of them, as `brolga run --cache` does. A row is a store, a
