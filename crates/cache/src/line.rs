@@ -15,8 +15,10 @@
 //! **Order.** Units are in the store before their claim is released, and are fetched after the claim is taken; so whoever gets a claim has all units of its
 //! earlier owners, unless a request has failed.
 //!
-//! A near store is read by its callers, because a process with two threads allocates more slowly. The thread starts with the first job. When the cache is dropped, jobs other than publishing are forgotten, and the thread ends with the last one; who drops the cache
-//! waits only for a part of the time that the units took to make (`guard.rs`). A process that ends earlier loses units, not their integrity.
+//! A near store is read by its callers, because a process with two threads allocates more slowly.
+//!
+//! The thread starts with the first job. When the cache is dropped, jobs other than publishing are forgotten, and the thread ends with the last one. Who drops
+//! the cache waits only for a part of the time that the units took to make (`guard.rs`). A process that ends earlier loses units, not their integrity.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
