@@ -70,7 +70,7 @@ impl CacheStore for Far {
     }
 }
 
-/// What the process may not do.
+/// The rights that the process drops.
 fn restrict(state: &str) -> Done<()> {
     // SAFETY: system calls on plain values, in a process with one thread.
     let is_done = unsafe {

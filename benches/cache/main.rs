@@ -25,7 +25,7 @@
 //! | full | each write is refused for want of space |
 //! | read-only | each write is refused for want of permission |
 //!
-//! Needs `redis-server`, whose rows are left out without it. The delays are those of a relay (`relay.rs`) between client and server, and of a sleep before each
+//! Needs `redis-server`, without which its rows are left out. A relay (`relay.rs`) between client and server delays Redis; a sleep precedes each
 //! request to the object store, which is a folder reached through `opendal`.
 
 #[path = "child.rs"]
@@ -208,7 +208,7 @@ impl Drop for Redis {
     }
 }
 
-/// What a number of processes took.
+/// The times of a number of processes.
 #[derive(Clone, Copy)]
 struct Took {
     wall: f64,

@@ -11,7 +11,7 @@
 //! A seal covers the name, so a batch that was copied to another name does not open. Seals are compared in constant time. Batches are independent: whoever
 //! writes to the store can leave some out or repeat them, and a unit is found by all that it depends on, so an old one is as good as a new one.
 //!
-//! Reading ends at the first batch that does not open: after it no border is known. Later units of the same facts win.
+//! Reading ends at the first batch that does not open: the borders after it are unknown. Later units of the same facts win.
 
 use std::ops::Range;
 

@@ -195,7 +195,7 @@ impl DirectoryStore {
         let (folder, file) = split(name);
         let folder = self.made_root()?.make_folder(&folder)?;
         let mut added = match folder.appended(&file) {
-            // What is in its place is replaced.
+            // The entry in its place is replaced.
             Err(FileError::Unusual { .. }) => return self.write(name, bytes),
             opened => opened?,
         };

@@ -25,7 +25,7 @@ const SEALS: &str = "brolga-cache 2026-11 seals of entries";
 /// How long callers wait for the store at least, by default, and who drops a cache.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// What a cache shares with its thread: a store whose errors are counted, and which is not used for a while when it fails.
+/// The part of a cache that its thread uses too. The store's errors are counted, and a store that fails is not used for a while.
 pub(crate) struct Shared {
     names: [u8; 32],
     claims: [u8; 32],

@@ -12,7 +12,7 @@
 //! | want | claims the making of a unit, unless it was fetched, and then fetches once more: an earlier owner of the claim may have published | after a pause, while another one has the claim |
 //! | publish | seals the fresh units of a group, adds them to its entry, and then releases the claims of the group | |
 //!
-//! **Order.** Units are in the store before their claim is released, and are fetched after the claim is taken; so whoever gets a claim has all units of its
+//! **Order.** Units are in the store before their claim is released, and are fetched after the claim is taken; so the owner of a claim has all units of its
 //! earlier owners, unless a request has failed.
 //!
 //! A near store is read by its callers, because a process with two threads allocates more slowly.

@@ -55,7 +55,7 @@ impl StoreError {
 
 /// The same claim is refused to others until it is dropped, or its process has ended.
 pub struct Claim {
-    /// What releases it when it is dropped.
+    /// Dropping it releases the claim.
     _held: Box<dyn Any + Send>,
 }
 

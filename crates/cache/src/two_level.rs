@@ -245,7 +245,7 @@ mod tests {
 
     const COST: Duration = Duration::from_millis(5);
 
-    /// What a new cache of the store has of a unit.
+    /// The payload of a unit in a new cache of the store.
     fn found(cache: &Cache, number: u64) -> Option<Vec<u8>> {
         let group = cache.group(&facts(0));
         group.wait(Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! What calls cost, in C beside Rust, in one run.
+//! The cost of calls, in C and in Rust, in one run.
 //!
 //! ```text
 //! cargo bench -p brolga-capi --bench calls
@@ -57,7 +57,7 @@ fn least(times: f64, mut body: impl FnMut()) -> f64 {
 
 type Measured = BTreeMap<String, f64>;
 
-/// What C measures.
+/// The measurements of C.
 fn in_c() -> Measured {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = std::env::current_exe().expect("the path of the benchmark");

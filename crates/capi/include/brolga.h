@@ -75,7 +75,7 @@ typedef uint32_t BrolgaCode;
 #endif // __cplusplus
 
 /*
- What has happened.
+ The kind of an activity.
  */
 enum BrolgaActivityKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -643,7 +643,7 @@ typedef bool (*BrolgaAcceptFn)(void *data,
                                const char *name);
 
 /*
- What a cache has done since it was opened.
+ The counters of a cache since it was opened.
  */
 typedef struct {
     /*
@@ -2637,7 +2637,7 @@ void brolga_package_free(BrolgaPackage *package);
 /*
  Returns the address of a function, to be called as an ordinary function of C: `int64_t (*fib)(int64_t) = (int64_t (*)(int64_t))address;`. `params` and `result` are `BrolgaKind`s, which have
  to match the function, as written in the prototype: the types of the members of `BrolgaBits`, `void` for `BROLGA_KIND_NOTHING` as the result, and no
- argument for `BROLGA_KIND_NOTHING`. There are no such functions with a `Char` or an object.
+ argument for `BROLGA_KIND_NOTHING`. A function with a `Char` or an object has no such address.
 
  A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. Nothing jumps over frames of C. The address may be called
  by any thread, and within host functions; the caller holds nothing but the function, which must not be freed while it is called. Each call reaches the newest definition, and limits around it apply

@@ -1,4 +1,4 @@
-//! What a run time does: compiling, publishing, tiers, collections, for one listener of C. Symbols of sessions are observed by `report.rs`.
+//! A listener of C for the activities of a run time: compiling, publishing, tiers, collections. Symbols of sessions are observed by `report.rs`.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
@@ -11,7 +11,7 @@ use crate::error::{BrolgaCode, BrolgaError, fenced, for_c};
 use crate::out::given;
 use crate::runtime::BrolgaRuntime;
 
-/// What has happened.
+/// The kind of an activity.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BrolgaActivityKind {

@@ -1,4 +1,4 @@
-//! What a module of C and the builders of its functions share: the context, the functions, types by their names.
+//! The state that a module of C shares with the builders of its functions: the context, the functions, types by their names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use brolga::build::{BuildError, Context, Func, Module, ModuleError, Type};
 
 use crate::error::{BrolgaCode, BrolgaError, in_full};
 
-/// A program on its way.
+/// A program under construction.
 pub(crate) struct Building {
     context: Arc<Context>,
     /// `None` after the program was made.

@@ -23,7 +23,7 @@ pub struct BrolgaCache {
     pub(crate) cache: Arc<Cache>,
 }
 
-/// What a cache has done since it was opened.
+/// The counters of a cache since it was opened.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BrolgaCacheStats {

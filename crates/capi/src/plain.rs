@@ -57,6 +57,27 @@ fn address(
     Ok(unsafe { std::mem::transmute::<*const (), BrolgaPlainFn>(entry) })
 }
 
+/// As [`address`], from the arguments of C.
+///
+/// # Safety
+///
+/// There are that many numbers at `params`, or it is null.
+unsafe fn give_address(
+    function: Option<&BrolgaFunction>,
+    (params, count): (*const u32, usize),
+    result: u32,
+    form: PlainForm,
+    out: Option<&mut MaybeUninit<BrolgaPlainFn>>,
+) -> Option<Box<BrolgaError>> {
+    fenced(|| {
+        let (function, out) = (given(function, "function")?, place(out, "address")?);
+        // SAFETY: by the contract.
+        let params = unsafe { array(params, count, "params") }?;
+        out.write(address(function, params, result, form)?);
+        Ok(())
+    })
+}
+
 /// The plain entry of a function, made at the first request.
 fn entry(function: &BrolgaFunction, form: PlainForm) -> Result<&PlainEntry, BrolgaError> {
     let known: &OnceLock<PlainEntry> = &function.entries[usize::from(form == PlainForm::Code)];
@@ -78,7 +99,7 @@ fn entry(function: &BrolgaFunction, form: PlainForm) -> Result<&PlainEntry, Brol
 
 /// Returns the address of a function, to be called as an ordinary function of C: `int64_t (*fib)(int64_t) = (int64_t (*)(int64_t))address;`. `params` and `result` are `BrolgaKind`s, which have
 /// to match the function, as written in the prototype: the types of the members of `BrolgaBits`, `void` for `BROLGA_KIND_NOTHING` as the result, and no
-/// argument for `BROLGA_KIND_NOTHING`. There are no such functions with a `Char` or an object.
+/// argument for `BROLGA_KIND_NOTHING`. A function with a `Char` or an object has no such address.
 ///
 /// A call that throws returns 0, and keeps its error for the thread: look for it by `brolga_take_error` after the call, or after several. Nothing jumps over frames of C. The address may be called
 /// by any thread, and within host functions; the caller holds nothing but the function, which must not be freed while it is called. Each call reaches the newest definition, and limits around it apply
@@ -96,13 +117,8 @@ pub unsafe extern "C" fn brolga_function_address(
     result: u32,
     address: Option<&mut MaybeUninit<BrolgaPlainFn>>,
 ) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (function, place) = (given(function, "function")?, place(address, "address")?);
-        // SAFETY: by the contract.
-        let params = unsafe { array(params, count, "params") }?;
-        place.write(self::address(function, params, result, PlainForm::Value)?);
-        Ok(())
-    })
+    // SAFETY: by the contract.
+    unsafe { give_address(function, (params, count), result, PlainForm::Value, address) }
 }
 
 /// As `brolga_function_address`, of a function that returns a `BrolgaCode` as a `uint32_t`, and takes one argument more, a pointer to the result:
@@ -121,13 +137,8 @@ pub unsafe extern "C" fn brolga_function_code_address(
     result: u32,
     address: Option<&mut MaybeUninit<BrolgaPlainFn>>,
 ) -> Option<Box<BrolgaError>> {
-    fenced(|| {
-        let (function, place) = (given(function, "function")?, place(address, "address")?);
-        // SAFETY: by the contract.
-        let params = unsafe { array(params, count, "params") }?;
-        place.write(self::address(function, params, result, PlainForm::Code)?);
-        Ok(())
-    })
+    // SAFETY: by the contract.
+    unsafe { give_address(function, (params, count), result, PlainForm::Code, address) }
 }
 
 /// Calls a function of numbers with words, for callers that have its types at run time only. Each argument is in the low bytes of a word, at the address that the word has; the bytes above it do not matter,

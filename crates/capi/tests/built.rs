@@ -1,5 +1,8 @@
 //! Programs built without text, packages, the cache, processors and listeners, as C uses them.
 
+#[path = "support/results.rs"]
+mod results;
+
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -10,7 +13,6 @@ use brolga_capi::activity::*;
 use brolga_capi::builder::*;
 use brolga_capi::cache::*;
 use brolga_capi::engine::*;
-use brolga_capi::error::*;
 use brolga_capi::function::*;
 use brolga_capi::look_up::*;
 use brolga_capi::module::*;
@@ -20,26 +22,7 @@ use brolga_capi::runtime::*;
 use brolga_capi::session::*;
 use brolga_capi::value::*;
 
-type Failed = Option<Box<BrolgaError>>;
-
-fn out<T>(call: impl FnOnce(Option<&mut MaybeUninit<T>>) -> Failed) -> T {
-    let mut place = MaybeUninit::uninit();
-    let error = call(Some(&mut place));
-    assert!(error.is_none(), "{error:?}");
-    // SAFETY: a function that succeeds has written its output.
-    unsafe { place.assume_init() }
-}
-
-fn owned<T>(call: impl FnOnce(Option<&mut MaybeUninit<*mut T>>) -> Failed) -> Box<T> {
-    // SAFETY: the API returns each result of `Box::into_raw` once.
-    unsafe { Box::from_raw(out(call)) }
-}
-
-fn message(error: Failed) -> String {
-    let error = error.expect("an error");
-    // SAFETY: a text that lives as long as the error.
-    unsafe { CStr::from_ptr(brolga_error_message(Some(&error))) }.to_string_lossy().into_owned()
-}
+use results::{Failed, message, out, owned};
 
 fn done(error: Failed) {
     assert!(error.is_none(), "{error:?}");

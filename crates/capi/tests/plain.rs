@@ -1,5 +1,8 @@
 //! Plain calls, plain host functions, and numbers that are copied or borrowed: what they do, and what they refuse.
 
+#[path = "support/results.rs"]
+mod results;
+
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -20,30 +23,10 @@ use brolga_capi::session::*;
 use brolga_capi::text::brolga_error_new;
 use brolga_capi::value::*;
 
-type Failed = Option<Box<BrolgaError>>;
-
-fn out<T>(call: impl FnOnce(Option<&mut MaybeUninit<T>>) -> Failed) -> T {
-    let mut place = MaybeUninit::uninit();
-    let error = call(Some(&mut place));
-    assert!(error.is_none(), "{error:?}");
-    // SAFETY: a function that succeeds has written its output.
-    unsafe { place.assume_init() }
-}
-
-fn owned<T>(call: impl FnOnce(Option<&mut MaybeUninit<*mut T>>) -> Failed) -> Box<T> {
-    // SAFETY: the API returns each result of `Box::into_raw` once.
-    unsafe { Box::from_raw(out(call)) }
-}
+use results::{Failed, message, out, owned};
 
 fn code(error: Failed) -> BrolgaCode {
     brolga_error_code(error.as_deref())
-}
-
-/// The message of an error, which there is.
-fn message(error: Failed) -> String {
-    let error = error.expect("an error");
-    // SAFETY: a text that lives as long as the error.
-    unsafe { CStr::from_ptr(brolga_error_message(Some(&error))) }.to_string_lossy().into_owned()
 }
 
 const PROGRAM: &str = "
@@ -528,7 +511,7 @@ end\n"
 type HostOfTest =
     unsafe extern "C" fn(*mut c_void, *const BrolgaValue, usize, *mut BrolgaValue) -> *mut BrolgaError;
 
-/// What `again` calls: a function of the program, and its run time.
+/// The data of `again`: a function of the program that it calls, and its run time.
 struct Back {
     silent: unsafe extern "C" fn(i64, *mut c_void) -> u32,
     runtime: Box<BrolgaRuntime>,

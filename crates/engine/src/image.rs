@@ -123,19 +123,18 @@ pub fn build_executable(
     linker: &Linker,
     output: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    let (call, called) = match run {
-        Run::Main => (None, trim::named(program.module(), &["main".to_owned()])?),
-        Run::Value(call) => {
-            // Errors of the call are reported here, not when the executable starts.
-            program.call(call)?;
-            (Some(call), trim::named_in(program.module(), call))
-        }
+    let (call, text) = match run {
+        Run::Main => (None, "main()"),
+        Run::Value(call) => (Some(call), call),
     };
+    // Errors of the call are reported here, not when the executable starts.
+    program.call(text)?;
+    let called = trim::named_in(program.module(), text);
     let image = Making::new(options).whole(program.module(), called, None)?;
     Ok(linker.link(&executable_object(&image, call)?, output.as_ref())?)
 }
 
-/// What an executable runs.
+/// The call that an executable makes.
 #[derive(Clone, Copy, Debug)]
 pub enum Run<'a> {
     /// `main()`, or `main(Vector{String})` with the arguments of the process.

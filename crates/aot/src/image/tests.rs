@@ -504,7 +504,7 @@ fn damage(count: usize, seed: u64) {
     for turn in 0..count {
         let whole = &kinds[rng.below(3)];
         let (mut bytes, end) = (whole.clone(), sealed(whole));
-        // What precedes and follows the sealed part is not read.
+        // The reader uses only the sealed part.
         let inside = |rng: &mut Rng| header::AT + rng.below(end - header::AT);
         match turn % 4 {
             0 => bytes.truncate(rng.below(end)),

@@ -11,7 +11,7 @@
 //! All of it is in the group of the program. A run is 32 bytes, and what it reaches is stored under the hash of its contents, so calls that differ in their arguments
 //! share it, and all share the units.
 //!
-//! There are no bodies: everything that the call may reach has code, and boxed entries, which are compiled at their first dynamic call, need only
+//! A run has no bodies: everything that the call may reach has code, and boxed entries, which are compiled at their first dynamic call, need only
 //! declarations. So a run serves only one call, and its program is not public.
 //!
 //! **Misses.** A call that cannot be read (`kept_run.rs` of the crate) with these declarations, such as one that names a type of the program that no

@@ -50,8 +50,8 @@ impl CFn {
         CFn { address, data, message: None, by_words: false, owner: Arc::new(owner) }
     }
 
-    /// The function may fail and is the same for all signatures: it gets its data and, unless there are no arguments, one struct by value with a 64-bit word for each, the number in its low bytes and zeros above. It returns
-    /// a C struct of the result's word and the pointer of [`CFn::failing`].
+    /// The function may fail and has one type for all signatures with the same number of arguments: it gets its data and, if there are arguments, one struct by value with a 64-bit word
+    /// for each: the number in the low bytes, zeros above. It returns a C struct of the result's word and the pointer of [`CFn::failing`].
     #[must_use]
     pub fn by_words(self, message: impl Fn(*mut ()) -> String + Send + Sync + 'static) -> CFn {
         CFn { by_words: true, ..self.failing(message) }

@@ -83,11 +83,7 @@ pub(crate) fn typed_module(
         true => types.tuple(&[host.result, Type::UINT64]).map_err(unknown)?,
         false => Type::UINT64,
     };
-    let mut given = Vec::with_capacity(args.len() + 2);
-    for address in [host.address, host.state] {
-        let address = b.int(Type::UINT64, address as i128)?;
-        given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
-    }
+    let mut given = addresses(&mut b, [host.address, host.state], pointer)?;
     let mut params = vec![pointer];
     for (&arg, &ty) in args.iter().zip(&host.params) {
         match is_struct(cx, ty) {
@@ -111,21 +107,12 @@ pub(crate) fn typed_module(
     let came = came.ok_or(BuildError::NeedsResultType("foreigncall"))?;
     let key = if back == Type::UINT64 { came } else { b.element(came, 2)? };
     if host.is_direct {
-        let none = b.int(Type::UINT64, 0)?;
-        let is_done = b.intrinsic(Intrinsic::EqInt, &[key, none])?;
-        let (done, settle) = (b.create_block(), b.create_block());
-        b.branch(is_done, done, settle)?;
-        b.switch_to_block(done)?;
-        b.seal_block(done)?;
-        let value = if back == Type::UINT64 { b.nothing() } else { b.element(came, 1)? };
-        b.ret(&[value])?;
-        b.switch_to_block(settle)?;
-        b.seal_block(settle)?;
+        return_if_zero(&mut b, key, |b| match back {
+            Type::UINT64 => Ok(b.nothing()),
+            _ => b.element(came, 1),
+        })?;
     }
-    let key = b.convert(Intrinsic::Bitcast, key, Type::INT64)?;
-    let result = call_method(&mut b, method, &[key], host.result)?;
-    b.ret(&[result])?;
-    Ok(module_of(cx, b.finish()?))
+    settled(b, cx, (method, key), host.result)
 }
 
 /// A module with the wrapper that calls a function of words: the state, and the words of all arguments as one struct of C; it returns a word and a key.
@@ -139,11 +126,8 @@ pub(crate) fn words_module(
     let types = &cx.types;
     let unknown = |error: TypeError| BuildError::Type(error.display(types).to_string());
     let pointer = types.ptr(Type::NOTHING).map_err(unknown)?;
-    let (mut given, mut params) = (Vec::new(), vec![pointer]);
-    for address in [host.address, host.state] {
-        let address = b.int(Type::UINT64, address as i128)?;
-        given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
-    }
+    let mut given = addresses(&mut b, [host.address, host.state], pointer)?;
+    let mut params = vec![pointer];
     let mut words = Vec::with_capacity(args.len());
     for (&arg, &ty) in args.iter().zip(&host.params) {
         words_of(&mut b, cx, arg, ty, &mut words)?;
@@ -159,19 +143,51 @@ pub(crate) fn words_module(
     let came = b.func().results(call).next();
     let came = came.ok_or(BuildError::NeedsResultType("foreigncall"))?;
     let (word, key) = (b.element(came, 1)?, b.element(came, 2)?);
-    let none = b.int(Type::UINT64, 0)?;
-    let is_done = b.intrinsic(Intrinsic::EqInt, &[key, none])?;
+    return_if_zero(&mut b, key, |b| of_word(b, word, host.result))?;
+    settled(b, cx, (method, key), host.result)
+}
+
+/// Addresses as pointers of C.
+fn addresses(
+    b: &mut Builder<'_>,
+    addresses: impl IntoIterator<Item = usize>,
+    pointer: Type,
+) -> Result<Vec<Value>, BuildError> {
+    let pointer = |address: usize| {
+        let address = b.int(Type::UINT64, address as i128)?;
+        b.convert(Intrinsic::Bitcast, address, pointer)
+    };
+    addresses.into_iter().map(pointer).collect()
+}
+
+/// Returns a value if the key is 0. The function continues for other keys.
+fn return_if_zero(
+    b: &mut Builder<'_>,
+    key: Value,
+    value: impl FnOnce(&mut Builder<'_>) -> Result<Value, BuildError>,
+) -> Result<(), BuildError> {
+    let zero = b.int(Type::UINT64, 0)?;
+    let is_done = b.intrinsic(Intrinsic::EqInt, &[key, zero])?;
     let (done, settle) = (b.create_block(), b.create_block());
     b.branch(is_done, done, settle)?;
     b.switch_to_block(done)?;
     b.seal_block(done)?;
-    let value = of_word(&mut b, word, host.result)?;
+    let value = value(b)?;
     b.ret(&[value])?;
     b.switch_to_block(settle)?;
-    b.seal_block(settle)?;
+    b.seal_block(settle)
+}
+
+/// Ends a wrapper with a call of the method, which settles the key, and returns its module.
+fn settled(
+    mut b: Builder<'_>,
+    cx: &Arc<Context>,
+    (method, key): (&str, Value),
+    result: Type,
+) -> Result<Module, BuildError> {
     let key = b.convert(Intrinsic::Bitcast, key, Type::INT64)?;
-    let result = call_method(&mut b, method, &[key], host.result)?;
-    b.ret(&[result])?;
+    let value = call_method(&mut b, method, &[key], result)?;
+    b.ret(&[value])?;
     Ok(module_of(cx, b.finish()?))
 }
 
@@ -205,11 +221,7 @@ pub(crate) fn code_module(
         .types
         .ptr(Type::NOTHING)
         .map_err(|error| BuildError::Type(error.display(&cx.types).to_string()))?;
-    let mut given = Vec::with_capacity(args.len() + 2);
-    for address in [address].into_iter().chain(data) {
-        let address = b.int(Type::UINT64, address as i128)?;
-        given.push(b.convert(Intrinsic::Bitcast, address, pointer)?);
-    }
+    let mut given = addresses(&mut b, [address].into_iter().chain(data), pointer)?;
     given.extend(args);
     let params: Vec<Type> =
         data.map(|_| pointer).into_iter().chain(signature.params.iter().copied()).collect();

@@ -23,7 +23,7 @@ use crate::entry::c_entry::CEntryError;
 use crate::entry::trampoline::EntryError;
 use crate::link::linker::{Import, LinkError, LinkUnit, LoadedUnit, Resolver};
 
-/// What becomes of an error: it is stored somewhere, and the result is a code that is not 0.
+/// Stores an error, and returns its code, which is not 0.
 type Failed = Box<dyn Fn(CallError) -> u32 + Send + Sync>;
 
 /// The address by which C calls a function with arguments in registers, valid as long as this is held.
@@ -40,7 +40,7 @@ impl std::fmt::Debug for PlainEntry {
     }
 }
 
-/// What the code of an entry calls.
+/// The target of an entry's code.
 struct Target {
     callable: Callable,
     failed: Failed,
@@ -61,7 +61,7 @@ impl UntypedFunc {
     /// Makes a plain entry of the function. `failed` gets the error of each call that returns no value; the call returns its code, or zero as the value.
     ///
     /// # Errors
-    /// The arguments or the result are not single values of C, or there is no memory.
+    /// C has no type for an argument or the result, or there is no memory.
     pub fn plain_entry(
         &self,
         form: PlainForm,
