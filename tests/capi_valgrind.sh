@@ -15,7 +15,9 @@ cargo build --quiet -p brolga-capi
 target=${CARGO_TARGET_DIR:-target}/debug
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-# What the compiler has made of code without `unsafe`: padding, or the payload of an enum before its tag, is read, and its content does not count.
+# What the compiler has made of code without `unsafe`: padding, or the payload of an enum before its tag, is read, and its content does not count. In
+# `classes`, the loop over an instruction's results exists once for each outcome of the tests of the operation's payload (loop unswitching), so the payload byte of
+# an operation without one is read and tested before the loop; each copy of the loop tests the tag, and without a payload all of them do the same.
 cat > "$made/suppressions" << 'END'
 {
    padding

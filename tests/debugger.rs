@@ -173,7 +173,7 @@ impl CodeListener for Places {
     fn loaded(&self, unit: &Arc<CodeUnit>) {
         let toy = unit.functions().filter(|function| function.name() == "toy(Int64, Int64)");
         let places = toy.flat_map(|function| function.lines());
-        let known = places.map(|(_, place)| (place.line().unwrap_or(0), place.column().unwrap_or(0)));
+        let known = places.map(|(_, place)| (place.at.line().unwrap_or(0), place.at.column().unwrap_or(0)));
         self.0.lock().unwrap().extend(known);
     }
 

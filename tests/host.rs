@@ -132,6 +132,36 @@ end",
 }
 
 #[test]
+fn an_error_of_a_host_function_has_the_line_of_its_call() {
+    for level in [brolga::OptLevel::O0, brolga::OptLevel::O2] {
+        let session = Session::new(Options::new().opt_level(level), Workers::Caller).unwrap();
+        let dylib = session.create_dylib("main").unwrap();
+        dylib.define_fn("fails", |n: i64| if n > 2 { Err("too many") } else { Ok(n) }).unwrap();
+        define(
+            &dylib,
+            "function inner(n::Int64)::Int64
+4 1 ─ %1 = invoke Main.fails(n::Int64)::Int64
+5 │   %2 = Base.add_int(%1, 1)::Int64
+  └──      return %2
+end
+function main(n::Int64)::Int64
+8 1 ─ %1 = invoke Main.inner(n::Int64)::Int64
+9 │   %2 = Base.mul_int(%1, 2)::Int64
+  └──      return %2
+end",
+        );
+        let Err(CallError::Exception(thrown)) = dylib.func::<(i64,), i64>("main").unwrap().call((3,)) else {
+            panic!("it throws")
+        };
+        let frames: Vec<_> =
+            thrown.trace().iter().map(|frame| (frame.function.as_deref(), frame.line)).collect();
+        let expected =
+            [(Some("fails(Int64)"), None), (Some("inner(Int64)"), Some(4)), (Some("main(Int64)"), Some(8))];
+        assert_eq!(frames, expected, "{level:?}");
+    }
+}
+
+#[test]
 fn text_is_seen_and_given() {
     let (session, dylib) =
         calling(&["String", "String"], "String", |a: &str, b: &str| format!("{a}{b}{}", a.chars().count()));

@@ -34,12 +34,12 @@ use brolga_ir::{Context, Module, Type, binary};
 
 use crate::image::Function;
 use crate::image::tables::{
-    CODE, CONSTANTS, FUNCTIONS, IMPORTS, LINES, MAPS, MODULE, NONE, Reader, SIGNATURES, STRINGS, TABLES,
-    WORDS, Writer, put, row, rows,
+    CODE, CONSTANTS, FUNCTIONS, IMPORTS, INLINED, LINES, MAPS, MODULE, NONE, Reader, SIGNATURES, STRINGS,
+    TABLES, WORDS, Writer, put, row, rows,
 };
 
 /// The format version of units; it is one of the facts that an entry depends on.
-pub const UNIT_VERSION: u64 = 2;
+pub const UNIT_VERSION: u64 = 3;
 
 const PARTS: usize = TABLES;
 const RELOCATIONS: usize = TABLES + 1;
@@ -102,6 +102,7 @@ pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) 
             size: u32::try_from(function.code.len()).ok()?,
             frame_bytes: function.frame_bytes,
             lines: function.lines.clone(),
+            inlined: function.inlined.clone(),
             frame_maps: function.frame_maps.clone(),
             signature: None,
         };
@@ -161,6 +162,7 @@ pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) 
         (CONSTANTS, &constants),
         (FUNCTIONS, &tables.functions),
         (LINES, &tables.lines),
+        (INLINED, &tables.inlined),
         (MAPS, &tables.maps),
         (WORDS, &tables.words),
         (SIGNATURES, &tables.signatures),
@@ -279,6 +281,7 @@ fn functions(
             frame_bytes: place.frame_bytes,
             frame_maps: place.frame_maps,
             lines: place.lines,
+            inlined: place.inlined,
             made_by: *MAKERS.get(maker as usize)?,
             file: None,
             variables: Vec::new(),
@@ -319,6 +322,7 @@ fn names(reader: &Reader<'_>, table: &[u8]) -> Option<Vec<Known>> {
 mod tests {
     use super::*;
     use brolga_codegen::compiled::{FrameMap, NamedType};
+    use brolga_codegen::origin::{InlinedBody, Origin};
     use brolga_codegen::sig::{Abi, Signature};
     use brolga_ir::func::LineColumn;
 
@@ -345,7 +349,15 @@ mod tests {
             ],
             frame_bytes: 48,
             frame_maps: vec![FrameMap { return_offset: 12, words: Box::new([-8, 16]) }],
-            lines: vec![(0, LineColumn::new(1, 0)), (9, LineColumn::new(2, 40))],
+            lines: vec![
+                (0, LineColumn::new(1, 0).into()),
+                (9, Origin { at: LineColumn::new(2, 40), inlined: Some(1) }),
+                (12, Origin::default()),
+            ],
+            inlined: vec![
+                InlinedBody { function: "g()".into(), called_at: LineColumn::new(5, 0), within: None },
+                InlinedBody { function: "h()".into(), called_at: LineColumn::UNKNOWN, within: Some(0) },
+            ],
             made_by: MadeBy::SinglePass,
             file: None,
             variables: Vec::new(),

@@ -76,7 +76,7 @@ impl EventListener for Listener {
             Event::End { stage } => (Kind::End, stage.name(), "", "", 0),
             Event::Queued { task } => (Kind::Queued, "", "", "", task),
             Event::Started { task } => (Kind::Started, "", "", "", task),
-            Event::Published { function, tier } => (Kind::Published, "", function, "", tier as u64),
+            Event::Published { function, tier, .. } => (Kind::Published, "", function, "", tier as u64),
             Event::TieredUp { function } => (Kind::TieredUp, "", function, "", 0),
             Event::LeftLoop { function, times } => (Kind::LeftLoop, "", function, "", times),
             Event::Invalidated { function, reason } => (Kind::Invalidated, "", function, reason, 0),

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Compare with these passes off, one at a time
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     without: Vec<String>,
-    /// Compare with the tiers of a session: 1 is compiled in one pass and counts, 2 has all passes
+    /// Compare with the tiers of a session: 1 is compiled in one pass and counts, 2 has all passes, with the counts of the first call as its profile
     #[arg(long)]
     tiers: bool,
     /// Compare with the reference interpreter
@@ -140,7 +140,7 @@ struct Variant<'p> {
 /// The caller of the functions.
 enum By<'p> {
     Program(Evaluator<'p>),
-    Session(Box<session::Evaluator<'p>>),
+    Session(Box<session::Evaluator<'p>>, &'p Dylib),
 }
 
 /// The effect of a call on the heap.
@@ -221,8 +221,8 @@ fn tiers(args: &Args, program: &Program) -> Result<Vec<Tier>, Stop> {
         let dylib = session.create_dylib("main").map_err(Stop::session)?;
         dylib.add_process_symbols(|_| true).map_err(Stop::session)?;
         let read = dylib.read_late(source.name(), source.text().as_bytes()).map_err(Stop::session)?;
-        // No count of calls reaches the second tier.
-        let read = if is_first { read.tiered(u32::MAX).iterations(u32::MAX) } else { read.lazy() };
+        // The second tier begins after the first call, which has made its profile; no count of calls or iterations ends the first.
+        let read = read.tiered(if is_first { u32::MAX } else { 1 }).iterations(u32::MAX);
         dylib.define(read).map_err(Stop::session)?;
         let module = Module::new(session.context().view());
         Ok(Tier { name, dylib, module })
@@ -258,7 +258,7 @@ fn variants<'p>(
     }
     for Tier { name, dylib, module } in tiers {
         let runtime = Some(dylib.session().runtime().clone());
-        let by = By::Session(Box::new(session::Evaluator::new(dylib, module)));
+        let by = By::Session(Box::new(session::Evaluator::new(dylib, module)), dylib);
         variants.push(Variant::new((*name).to_owned(), runtime, by, program, args)?);
     }
     if args.interp {
@@ -296,7 +296,7 @@ impl<'p> Variant<'p> {
         let now = || clock.now(start);
         let took = match &mut self.by {
             By::Program(evaluator) => evaluator.measure(&self.call, calls, &now),
-            By::Session(evaluator) => evaluator.measure("call", &self.text, calls, &now),
+            By::Session(evaluator, _) => evaluator.measure("call", &self.text, calls, &now),
         };
         took.map_err(|failure| Stop::failure(self.program, failure))
     }
@@ -305,6 +305,11 @@ impl<'p> Variant<'p> {
     fn warm_up(&mut self, time: Duration) -> Done {
         let start = Instant::now();
         let mut took = self.measure(1)?;
+        while let By::Session(_, dylib) = &self.by
+            && dylib.session().optimize_hot() > 0
+        {
+            took = self.measure(1)?;
+        }
         loop {
             if took < SAMPLE && self.calls < MOST_CALLS {
                 self.calls *= 2;

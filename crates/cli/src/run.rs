@@ -159,7 +159,7 @@ impl Listeners {
         }
         if let (Some(statements), Some(path)) = (&self.statements, &args.trace_compile) {
             match path.as_str() {
-                input::STDIN => err(statements.text().trim_end()),
+                input::STDIN => statements.text().lines().for_each(err),
                 path => write(path, statements.text())?,
             }
         }

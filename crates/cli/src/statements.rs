@@ -6,7 +6,7 @@
 //!   precompile fib(Int64)     # again
 //! ```
 //!
-//! Everything after `#` is a remark. A statement that names no function of the programs, such as a renamed one, compiles nothing, so old traces stay
+//! Code that is loaded from a cache or package is not compiled, so it has none. Everything after `#` is a remark. A statement that names no function of the programs, such as a renamed one, compiles nothing, so old traces stay
 //! useful.
 //!
 //! With times, a remark also has the times of passes and code generation, if the listener has them: in a session, where functions are compiled one by
@@ -82,7 +82,7 @@ impl EventListener for Statements {
                 let Some((_, _, name, begun)) = at.map(|at| told.open.remove(at)) else { return };
                 *told.took.entry(name).or_default() += begun.elapsed();
             }
-            Event::Published { function, tier } => {
+            Event::Published { function, tier, is_loaded: false } => {
                 let mut remarks = Vec::new();
                 if tier != Tier::Optimised {
                     remarks.push(format!("tier {tier}"));
@@ -114,7 +114,10 @@ mod tests {
         let told =
             [("fib(Int64)", first), ("fib(Int64)", second), ("area(Square)", second), ("fib(Int64)", second)];
         for (function, tier) in told {
-            statements.event(Event::Published { function, tier });
+            statements.event(Event::Published { function, tier, is_loaded: false });
+        }
+        for (function, tier) in [("area(Square)", second), ("loaded()", second)] {
+            statements.event(Event::Published { function, tier, is_loaded: true });
         }
         let text = statements.text();
         assert_eq!(
@@ -135,7 +138,7 @@ mod tests {
         statements.event(Event::Begin { stage: Stage::Pass, name: "inline" });
         statements.event(Event::End { stage: Stage::Pass });
         statements.event(Event::End { stage: Stage::Optimise });
-        statements.event(Event::Published { function: "f()", tier: Tier::Optimised });
+        statements.event(Event::Published { function: "f()", tier: Tier::Optimised, is_loaded: false });
         let text = statements.text();
         assert!(text.starts_with("precompile f()  # ") && text.ends_with(" ms\n"), "{text}");
     }

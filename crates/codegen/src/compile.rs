@@ -39,10 +39,11 @@ use cranelift_codegen::{
 use crate::budget::AllocationCost;
 use crate::compiled::{
     CompiledFunction, FrameMap, MAX_FRAME_BYTES, MadeBy, RETURN_ADDRESS, RelocKind, RelocTarget, Relocation,
-    Symbol, VariablePlace, line_column,
+    Symbol, VariablePlace,
 };
 use crate::counters;
 use crate::isa::{TargetIsa, Tier};
+use crate::origin::Origins;
 use crate::single_pass::SinglePass;
 use crate::variables::places;
 use crate::wide::{self, WideCode};
@@ -162,12 +163,15 @@ pub struct Compiler {
     slots: BTreeMap<u32, i64>,
 }
 
-/// The meanings of a function's external names.
+/// The meanings of a function's external names and source locations.
+#[derive(Default)]
 pub(crate) struct Externals {
     /// `u0:N`, by N.
     pub(crate) symbols: Vec<Symbol>,
     /// Code that follows the function's own: `u2:N`, by N.
     pub(crate) loops: Vec<WideCode>,
+    /// The places in the source.
+    pub(crate) origins: Origins,
 }
 
 impl Default for Compiler {
@@ -204,7 +208,7 @@ impl Compiler {
         isa: &TargetIsa,
         options: CompileOptions,
     ) -> Result<CompiledFunction, CompileError> {
-        let externals = Externals { symbols, loops: Vec::new() };
+        let externals = Externals { symbols, ..Externals::default() };
         self.compile_in_steps(name, func, externals, isa, options, &mut |_| ControlFlow::Continue(()))
     }
 
@@ -228,7 +232,7 @@ impl Compiler {
         if in_one_pass
             && !options.listing
             && func.dfg.values_labels.is_none()
-            && let Some(compiled) = self.compile_in_one_pass(name, func, &mut externals.symbols, isa)?
+            && let Some(compiled) = self.compile_in_one_pass(name, func, &mut externals, isa)?
         {
             return Ok(compiled);
         }
@@ -304,7 +308,7 @@ impl Compiler {
         &mut self,
         name: &str,
         func: &Function,
-        symbols: &mut Vec<Symbol>,
+        externals: &mut Externals,
         isa: &TargetIsa,
     ) -> Result<Option<CompiledFunction>, CompileError> {
         let Some(features) = isa.single_pass() else { return Ok(None) };
@@ -318,7 +322,8 @@ impl Compiler {
         // Unwind safety: `compile` resets all state at its start, so state left by a panic does not reach the next
         // function.
         let fenced = catch_unwind(AssertUnwindSafe(|| {
-            single_pass.compile(name, func, symbols, features, frame_bytes).ok()
+            let Externals { symbols, origins, .. } = externals;
+            single_pass.compile(name, func, symbols, origins, features, frame_bytes).ok()
         }));
         fenced.map_err(|payload| CompileError::Panicked {
             name: name.to_string(),
@@ -375,7 +380,7 @@ impl Compiler {
         }
         let unlinkable = |what: String| CompileError::Unlinkable { name: name.to_string(), what };
         let returns = return_offsets(buffer);
-        let Externals { mut symbols, loops } = externals;
+        let Externals { mut symbols, loops, origins } = externals;
         let (code, places_of_loops) = with_loops(buffer.data(), &loops);
         let mut relocs = Vec::with_capacity(buffer.relocs().len());
         for reloc in buffer.relocs() {
@@ -392,11 +397,10 @@ impl Compiler {
             self.slots.extend(slots);
         }
         let own = buffer.get_srclocs_sorted().iter();
-        let own = own.filter_map(|range| Some((range.start, line_column(range.loc)?)));
-        let of_loops = loops
-            .iter()
-            .zip(&places_of_loops)
-            .flat_map(|(one, place)| one.lines.iter().map(move |&(offset, line)| (place + offset, line)));
+        let own = own.filter_map(|range| Some((range.start, origins.origin(range.loc)?)));
+        let of_loops = loops.iter().zip(&places_of_loops).flat_map(|(one, place)| {
+            one.lines.iter().map(move |&(offset, line)| (place + offset, line.into()))
+        });
         let lines = own.chain(of_loops).collect();
         Ok(CompiledFunction {
             name: name.to_string(),
@@ -407,6 +411,7 @@ impl Compiler {
             frame_bytes,
             frame_maps: frame_maps(buffer),
             lines,
+            inlined: Vec::new(),
             file: None,
             variables: Vec::new(),
             made_by,

@@ -11,10 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brolga_ir::func::LineColumn;
 use cranelift_codegen::binemit::Reloc;
-use cranelift_codegen::ir::SourceLoc;
 
+use crate::origin::{InlinedBody, Origin};
 use crate::sig::Signature;
 
 /// The largest ordinary frame. The stack check keeps this much room below every frame that passed it; a larger frame
@@ -258,7 +257,9 @@ pub struct CompiledFunction {
     /// The roots of calls, by ascending return address. Calls without an entry have none, or link them.
     pub frame_maps: Vec<FrameMap>,
     /// Source positions: code offsets in ascending order, each with the position that holds from there on.
-    pub lines: Vec<(u32, LineColumn)>,
+    pub lines: Vec<(u32, Origin)>,
+    /// The inlined bodies that the positions refer to; an outer one precedes those within it.
+    pub inlined: Vec<InlinedBody>,
     /// The file its line numbers refer to, if the function records it.
     pub file: Option<String>,
     /// Variables of the source, and where they are, for debuggers. A cache and an image do not keep them.
@@ -343,8 +344,4 @@ pub struct UnitCode {
     pub needs_heap: bool,
     /// How many cells of a profile they count in.
     pub cells: usize,
-}
-/// The place in the source that a location of `translate` stands for.
-pub(crate) fn line_column(location: SourceLoc) -> Option<LineColumn> {
-    LineColumn::from_bits(location.bits()).filter(|_| !location.is_default())
 }

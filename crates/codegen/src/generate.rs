@@ -18,7 +18,8 @@ use crate::compiled::{CompiledFunction, MAX_FRAME_BYTES, MAX_GUARDED_FRAME_BYTES
 use crate::guard::guard_function;
 use crate::isa::{TargetIsa, Tier};
 use crate::linkage::CallLinkage;
-use crate::translate::{TranslateError, TranslateOptions, Translator};
+use crate::origin::take_bodies;
+use crate::translate::{TranslateError, TranslateOptions, Translated, Translator};
 use crate::variables::{kept, variables};
 
 /// Why a function did not become machine code.
@@ -105,13 +106,15 @@ impl Generator {
         let clif = options.listing.then(|| self.clif.display().to_string());
         let signature = self.clif.signature.clone();
         let compiler = &mut self.compiler;
-        let externals = Externals { symbols: translated.symbols, loops: translated.wide_loops };
+        let Translated { symbols, data, homes, wide_loops: loops, origins } = translated;
+        let externals = Externals { symbols, loops, origins };
         let mut function =
             compiler.compile_in_steps(name, &mut self.clif, externals, isa, options, reached)?;
         function.variables = match is_optimised {
             true => variables(cx, func, self.compiler.take_labels()),
-            false => kept(cx, func, &translated.homes, self.compiler.slots(), function.code.len()),
+            false => kept(cx, func, &homes, self.compiler.slots(), function.code.len()),
         };
+        function.inlined = take_bodies(cx, func, &mut function.lines);
         function.file = func.file().map(|file| cx.names.text(file).to_owned());
         let mut body = None;
         if function.frame_bytes > MAX_FRAME_BYTES {
@@ -121,7 +124,7 @@ impl Generator {
             let guard = self.compiler.compile(name, &mut guard, symbols, isa, options)?;
             body = Some(std::mem::replace(&mut function, guard));
         }
-        Ok(Generated { function, body, constants: translated.data, clif })
+        Ok(Generated { function, body, constants: data, clif })
     }
 
     /// Drops the tables of the last function if they are far larger than the next one needs. Cranelift allocates several

@@ -16,6 +16,7 @@ pub mod isa;
 pub mod lazy;
 pub mod linkage;
 pub mod native_type;
+pub mod origin;
 pub mod plain_entry;
 pub mod relocate;
 pub mod routines;

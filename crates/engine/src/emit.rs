@@ -11,7 +11,7 @@ use brolga_codegen::compiled::{CompiledFunction, RelocTarget, Relocation};
 use brolga_codegen::generate::{Generated, Generator};
 use brolga_codegen::isa::{CpuTarget, IsaOptions, TargetIsa};
 use brolga_codegen::linkage::CallLinkage;
-use brolga_ir::func::LineColumn;
+pub use brolga_codegen::origin::Origin;
 use brolga_ir::{Arch, Func, Module};
 use brolga_opt::OptLevel;
 
@@ -32,7 +32,7 @@ pub struct MachineCode<'c> {
     /// The relocations in the bytes, in order.
     pub references: Vec<Reference>,
     /// Source positions: offsets in ascending order, each with the [`Place::at`](brolga_ir::func::Place::at) that applies from there on.
-    pub lines: &'c [(u32, LineColumn)],
+    pub lines: &'c [(u32, Origin)],
     /// The bytes of stack that one activation takes, without arguments on the stack.
     pub frame_bytes: u32,
     /// The locations of the roots at calls, by ascending return address.

@@ -9,7 +9,7 @@
 
 use brolga_runtime::events::{Event, Stage};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -215,8 +215,9 @@ impl Engine {
         let names = code.names(program);
         let events = self.runtime().events();
         if events.is_on() {
-            for function in names.values().flatten() {
-                events.tell(Event::Published { function, tier: Tier::Optimised });
+            for id in &code.ids {
+                let (function, is_loaded) = (&module[*id].symbol(&module.cx), code.loaded.contains(id));
+                events.tell(Event::Published { function, tier: Tier::Optimised, is_loaded });
             }
         }
         Ok(Unit::new(unit, names))
@@ -241,7 +242,7 @@ impl Engine {
         let events = self.runtime().events();
         let Shared { jit, level, roots: lowering, opt, .. } = &*self.shared;
         let heap = self.runtime().heap().abi();
-        let FromCache { compiled, ids, facts } = match cache {
+        let FromCache { compiled, ids, loaded, facts } = match cache {
             Some(cache) => {
                 let how = How { jit, level: *level, opt, roots: *lowering, heap };
                 compile_program(cache, &how, module, roots, &stop)?
@@ -256,10 +257,11 @@ impl Engine {
                 stages.check_time()?;
                 let style = Style { stop: &stop, ..tier(*level).into() };
                 let compiled = generate(jit, module, &linked, style)?;
-                FromCache { compiled, ids: linked.funcs.into_keys().collect(), facts: Vec::new() }
+                let ids = linked.funcs.into_keys().collect();
+                FromCache { compiled, ids, loaded: BTreeSet::new(), facts: Vec::new() }
             }
         };
-        Ok(Code { priced, compiled, ids, facts })
+        Ok(Code { priced, compiled, ids, loaded, facts })
     }
 
     /// The recipe for boxed entries that accompany the engine's code.
@@ -287,6 +289,8 @@ pub(crate) struct Code {
     priced: Option<Module>,
     pub(crate) compiled: Compiled,
     pub(crate) ids: Vec<FuncId>,
+    /// The functions among them whose code is from the cache.
+    loaded: BTreeSet<FuncId>,
     /// The facts of their units in the cache, if there is one.
     facts: Vec<Fingerprint>,
 }

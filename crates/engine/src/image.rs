@@ -576,6 +576,6 @@ impl Engine {
 }
 
 fn placed(function: image::Function) -> ImageFunction {
-    let image::Function { name, offset, size, frame_bytes, lines, frame_maps, signature } = function;
-    ImageFunction { name, offset, size, frame_bytes, lines, frame_maps, signature }
+    let image::Function { name, offset, size, frame_bytes, lines, inlined, frame_maps, signature } = function;
+    ImageFunction { name, offset, size, frame_bytes, lines, inlined, frame_maps, signature }
 }

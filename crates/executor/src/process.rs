@@ -297,6 +297,7 @@ pub(crate) fn exception(thrown: Thrown, cx: &Arc<Context>) -> Result<Exception, 
         function: frame.function,
         line: frame.line,
         column: frame.column,
+        inlined: frame.inlined,
     });
     Ok(Exception::of_parts(kind, (lead, message), (cx.clone(), ty), frames.collect()))
 }

@@ -283,6 +283,7 @@ fn thrown(exception: &Exception) -> Thrown {
         function: frame.function.clone(),
         line: frame.line,
         column: frame.column,
+        inlined: frame.inlined,
     });
     Thrown {
         kind: kind.unwrap_or(0) as u32,

@@ -24,7 +24,7 @@ use crate::graph::{Graph, TypeList, WireType};
 pub use crate::blob::Blob;
 
 /// The version of the messages.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The largest frame, in bytes.
 pub const MAX_FRAME: u32 = 1 << 30;
@@ -211,6 +211,7 @@ pub struct ThrownFrame {
     pub function: Option<String>,
     pub line: Option<u32>,
     pub column: Option<u32>,
+    pub inlined: bool,
 }
 
 /// Why the executor has not done what was requested.

@@ -12,7 +12,7 @@
 //! from, count, new, (instruction, statement, origin) × new      repeated: `count` rows of the previous stage from `from` on, then `new` rows
 //! ```
 //!
-//! With flat lists instead of objects, a page of 400 rows through 80 passes takes some hundred kilobytes.
+//! With flat lists instead of objects, and compressed, a page of 1,000 functions takes two to three megabytes.
 //! `page.js` reads it (`decodeStages`).
 
 use std::collections::BTreeMap;

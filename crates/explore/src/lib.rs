@@ -1,9 +1,9 @@
 //! All stages of a program from source to machine code, as a page for a browser.
 //!
 //! ```text
-//! Program ─► rows numbered ─► passes, lowering, roots, code ─► stages of each function ─► JSON ─┐
-//!                 │                                                                             ├─► one HTML file
-//!                 └─► a call, counted by the interpreter ─► executions of each row ─────────────┘
+//! Program ─► rows numbered ─► passes, lowering, roots, code ─► stages of each function ─► JSON ─► zlib ─┐
+//!                 │                                                               ▲                        └─► one HTML file
+//!                 └─► a call, counted by the interpreter ─► executions of each row ┘
 //! ```
 //!
 //! | file | content |
@@ -36,7 +36,13 @@ mod options;
 mod rows;
 mod watch;
 
+use std::io::Write;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use brolga_engine::{Error, Evaluator, Program};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 pub use assembly::assembly;
 pub use fates::{Fate, Fates, MAX_CODE_ROWS, fates};
@@ -59,7 +65,7 @@ pub fn page(program: &Program, options: &Options) -> Result<String, Error> {
     let logs = watch::watch(&module, &shown, options.level, &options.passes)?;
     let mut json = String::new();
     data::of(program, &module, &places, &logs, profile.as_ref(), options).write(&mut json);
-    Ok(filled(program.source().name(), &json))
+    Ok(filled(program.source().name(), &packed(&json)))
 }
 
 /// Makes a call and counts executions.
@@ -70,16 +76,24 @@ fn profile(program: &Program, text: &str, steps: u64) -> Result<Profile, Error> 
     Ok(Profile { call: text.to_owned(), outcome, counts: counted.blocks })
 }
 
+/// The data as text that the page unpacks: compressed to about a sixth, in base 64.
+fn packed(json: &str) -> String {
+    let mut stream = ZlibEncoder::new(Vec::new(), Compression::default());
+    // Writing to a vector cannot fail.
+    let written = stream.write_all(json.as_bytes()).and_then(|()| stream.finish());
+    STANDARD.encode(written.unwrap_or_default())
+}
+
 /// The page with its style, script and data filled in.
-fn filled(title: &str, json: &str) -> String {
+fn filled(title: &str, data: &str) -> String {
     let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
-    let mut page = String::with_capacity(json.len() + (64 << 10));
+    let mut page = String::with_capacity(data.len() + (64 << 10));
     let mut rest = include_str!("page.html");
     // Each mark occurs once, and inserted text is not scanned again.
     let parts = [
         ("@TITLE@", escaped.as_str()),
         ("@STYLE@", include_str!("page.css")),
-        ("@DATA@", json),
+        ("@DATA@", data),
         ("@LAYOUT@", include_str!("layout.js")),
         ("@PICTURES@", include_str!("pictures.js")),
         ("@VIEWS@", include_str!("views.js")),

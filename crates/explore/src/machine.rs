@@ -14,7 +14,7 @@
 
 use std::fmt::Write as _;
 
-use brolga_engine::emit::MachineCode;
+use brolga_engine::emit::{MachineCode, Origin};
 use brolga_ir::Arch;
 use brolga_ir::func::LineColumn;
 
@@ -178,9 +178,9 @@ fn mnemonic(instruction: &str) -> &str {
 }
 
 /// The origin that applies at an offset.
-fn origin_at(lines: &[(u32, LineColumn)], offset: usize) -> u32 {
+fn origin_at(lines: &[(u32, Origin)], offset: usize) -> u32 {
     let behind = lines.partition_point(|&(start, _)| start as usize <= offset);
-    behind.checked_sub(1).and_then(|at| lines[at].1.line()).unwrap_or(0)
+    behind.checked_sub(1).and_then(|at| lines[at].1.at.line()).unwrap_or(0)
 }
 
 /// Offset, bytes and text of each machine instruction, and of each entry of a jump table. For processors
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn an_origin_holds_to_the_next() {
-        let lines = [(4, LineColumn::new(7, 0)), (9, LineColumn::new(8, 3))];
+        let lines = [(4, LineColumn::new(7, 0).into()), (9, LineColumn::new(8, 3).into())];
         assert_eq!([0, 4, 8, 9, 100].map(|offset| origin_at(&lines, offset)), [0, 7, 7, 8, 8]);
     }
 }

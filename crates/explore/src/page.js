@@ -652,4 +652,10 @@ function start() {
   addEventListener('keydown', onKey);
 }
 
-start();
+/** The data of the page: JSON, compressed by zlib, in base 64. */
+async function unpacked() {
+  const packed = Uint8Array.from(atob($('#data').textContent), c => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'))).json();
+}
+
+unpacked().then(data => { setData(data); start(); });

@@ -1,7 +1,13 @@
 // What a pane shows: stages of a function decoded, statements as HTML, rows of views. See `page.js` for the words.
 'use strict';
 
-const D = JSON.parse(document.getElementById('data').textContent);
+// The data of the page, and its largest count, from when the page starts.
+let D, maxCount = 0;
+function setData(data) {
+  D = data;
+  maxCount = (D.counts ?? []).reduce((a, b) => Math.max(a, b), 0);
+}
+
 const ROW = 18;          // --row of the style
 
 // ---- small helpers ------------------------------------------------------------------------------------------------
@@ -114,7 +120,6 @@ function codeCounts(f) {
 const codeCount = (f, origin) => D.counts && origin ? codeCounts(f).get(origin) ?? countOf(origin) : 0;
 
 /** How hot a count is, from 0 to 1, on a scale of logarithms. */
-const maxCount = D.counts ? D.counts.reduce((a, b) => Math.max(a, b), 0) : 0;
 const heat = count => count > 0 ? Math.log2(1 + count) / Math.log2(1 + maxCount) : 0;
 const heatColour = (count, alpha = 1) => `hsla(var(--hot), ${(Math.pow(heat(count), 2) * alpha).toFixed(3)})`;
 /** Rows of one line of the program have one hue; neighbours differ by the golden angle. */

@@ -113,7 +113,9 @@ pub(crate) fn watch(
         let before: [u64; 2] = times(&stages);
         let (mut placed, mut machine, mut refusal, mut code_time) = (None, None, None, 0);
         match stages.placed(id) {
-            Ok(func) => {
+            Ok(mut func) => {
+                // A row's number identifies it, and CLIF shows it for statements of the function itself.
+                func.forget_inlined_calls();
                 placed = Some(snapshot(&module.cx, &func));
                 let begin = clock();
                 match emit::generate(module, [&func], level) {

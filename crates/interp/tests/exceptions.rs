@@ -24,7 +24,7 @@ fn exceptions_read_as_julia_prints_them() {
     let rows: [(&str, Vec<Val>, &str); 18] = [
         ("DivideError", vec![], "DivideError: integer division error"),
         ("OutOfMemoryError", vec![], "OutOfMemoryError()"),
-        ("StackOverflowError", vec![], "StackOverflowError:"),
+        ("StackOverflowError", vec![], "StackOverflowError: the stack is used up"),
         ("ErrorException", vec![no.clone()], "no"),
         ("ArgumentError", vec![no.clone()], "ArgumentError: no"),
         ("KeyError", vec![sym("k")], "KeyError: key :k not found"),

@@ -371,7 +371,7 @@ mod tests {
         let (cx, mut func) = empty();
         let mut at = Cursor::new(&mut func);
         let block = at.append_block();
-        let place = Place { start: 3, end: 9, at: LineColumn::new(7, 2) };
+        let place = Place { start: 3, end: 9, at: LineColumn::new(7, 2), ..Place::default() };
         at.with_place(place);
         let ret = at.ret(&[]);
         at.before(ret);

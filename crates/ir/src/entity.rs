@@ -31,6 +31,8 @@ entities! {
     Slot "slot";
     /// A note to later passes, such as a `@simd` mark.
     Meta "meta";
+    /// A call that the body of its callee took the place of.
+    Inlined "inlined";
     /// A function of a module.
     FuncId "func";
 }

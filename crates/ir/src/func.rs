@@ -30,7 +30,7 @@ use crate::builtin::Builtin;
 use crate::constant::Const;
 use crate::context::Context;
 use crate::effects::{Effects, Summary};
-use crate::entity::{Block, Callee, ConstId, Foreign, Inst, Meta, Slot, Value};
+use crate::entity::{Block, Callee, ConstId, Foreign, Inlined, Inst, Meta, Slot, Value};
 use crate::function_name::FunctionName;
 use crate::hints::{Hint, Inlining};
 use crate::names::Name;
@@ -45,11 +45,13 @@ use std::ops::Range;
 
 mod debug;
 mod hints;
+mod inlined;
 mod line_column;
 
 pub use crate::signature::{Param, Signature};
 use debug::DebugNames;
 pub use debug::ValueName;
+pub use inlined::{CopiedPlaces, InlinedCall};
 pub use line_column::LineColumn;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -184,6 +186,8 @@ pub struct Place {
     pub end: u32,
     /// The line of the source program, and its column, as far as they are known.
     pub at: LineColumn,
+    /// The call whose callee's body has this statement; `None` for the function's own.
+    pub inlined: PackedOption<Inlined>,
 }
 
 /// A function of either level.

@@ -257,7 +257,7 @@ fn memory_is_flat_over_many_units_and_full_memory_is_an_error() {
 fn an_address_leads_to_its_function_and_line() {
     for jit in engines() {
         let mut f = sum_of(&jit, "f", &[function("g"), function("g")]);
-        f.lines = vec![(0, LineColumn::new(3, 0)), (4, LineColumn::new(5, 0))];
+        f.lines = vec![(0, LineColumn::new(3, 0).into()), (4, LineColumn::new(5, 0).into())];
         let unit = load(&jit, vec![f, constant(&jit, "g", 3)], vec![int_function("f", 0)]);
         let start = unit.loaded().function("f").unwrap();
         let found = jit.symbolize(start + 5).unwrap();

@@ -20,7 +20,7 @@ fn successor(jit: &Jit, name: &str, lines: &[(u32, u32)]) -> CompiledFunction {
         let next = c.b.ins().iadd_imm_s(x, 1);
         c.b.ins().return_(&[next]);
     });
-    function.lines = lines.iter().map(|&(at, line)| (at, LineColumn::new(line, 0))).collect();
+    function.lines = lines.iter().map(|&(at, line)| (at, LineColumn::new(line, 0).into())).collect();
     function
 }
 

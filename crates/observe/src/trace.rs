@@ -171,7 +171,9 @@ impl EventListener for Trace {
             Event::End { stage } => What::End(stage),
             Event::Queued { task } => What::Queued(task),
             Event::Started { task } => What::Started(task),
-            Event::Published { function, tier } => What::Published { function: function.to_owned(), tier },
+            Event::Published { function, tier, .. } => {
+                What::Published { function: function.to_owned(), tier }
+            }
             Event::TieredUp { function } => What::TieredUp(function.to_owned()),
             Event::LeftLoop { function, times } => What::LeftLoop { function: function.to_owned(), times },
             Event::Invalidated { function, reason } => {

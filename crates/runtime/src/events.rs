@@ -100,6 +100,8 @@ pub enum Event<'e> {
         function: &'e str,
         /// The tier of the code.
         tier: Tier,
+        /// Whether the code is from a cache or package, and was not compiled here.
+        is_loaded: bool,
     },
     /// A function has code of the next tier.
     TieredUp {

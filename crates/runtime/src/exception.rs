@@ -169,7 +169,7 @@ mod tests {
             (K::DivideError, Detail::None, "DivideError: integer division error"),
             (K::ErrorException, Detail::Message(text("no")), "no"),
             (K::ArgumentError, Detail::Message(text("no")), "ArgumentError: no"),
-            (K::StackOverflowError, Detail::None, "StackOverflowError:"),
+            (K::StackOverflowError, Detail::None, "StackOverflowError: the stack is used up"),
             (K::InterruptException, Detail::None, "InterruptException: the program was interrupted"),
             (K::BoundsError, Detail::None, "BoundsError"),
             (K::BoundsError, Detail::Index(7), "BoundsError: attempt to access index [7]"),

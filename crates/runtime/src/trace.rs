@@ -52,6 +52,8 @@ pub struct StackFrame {
     pub line: Option<u32>,
     /// The column, if known.
     pub column: Option<u32>,
+    /// Whether the function's body was inlined: it has the address and the activation of the next frame in the trace.
+    pub inlined: bool,
 }
 
 impl std::fmt::Display for StackFrame {
@@ -61,9 +63,10 @@ impl std::fmt::Display for StackFrame {
             None => write!(f, "{:#x}", self.address)?,
         }
         match LineColumn::new(self.line.unwrap_or(0), self.column.unwrap_or(0)) {
-            LineColumn::UNKNOWN => Ok(()),
-            place => write!(f, " at line {place}"),
+            LineColumn::UNKNOWN => {}
+            place => write!(f, " at line {place}")?,
         }
+        f.write_str(if self.inlined { " [inlined]" } else { "" })
     }
 }
 
@@ -73,7 +76,8 @@ const SHOWN_FRAMES: usize = 24;
 /// Shows a trace, one line for each frame, indented; a frame that repeats, as in a recursion, has one line with its number. Empty without frames.
 pub fn show_trace(frames: &[StackFrame]) -> impl std::fmt::Display {
     let same = |a: &StackFrame, b: &StackFrame| {
-        (&a.function, a.line, a.column) == (&b.function, b.line, b.column) && a.function.is_some()
+        (&a.function, a.line, a.column, a.inlined) == (&b.function, b.line, b.column, b.inlined)
+            && a.function.is_some()
     };
     std::fmt::from_fn(move |f| {
         let mut left = frames.len();
@@ -93,8 +97,9 @@ pub fn show_trace(frames: &[StackFrame]) -> impl std::fmt::Display {
 
 /// Maps addresses of compiled code to functions.
 pub trait Symbolizer: Send + Sync {
-    /// The function at an address, and the place in its source.
-    fn locate(&self, address: usize) -> Option<(String, LineColumn)>;
+    /// Calls `frame` with each function that the code at an address comes from, and the place in its source: bodies that were inlined, the
+    /// innermost first, and the function itself. `false` if the address is in no function.
+    fn locate(&self, address: usize, frame: &mut dyn FnMut(&str, LineColumn)) -> bool;
 }
 
 /// The symbolizers of a runtime.
@@ -117,19 +122,28 @@ impl Symbolizers {
             return Arc::default();
         }
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let frame = |&return_address: &usize| {
+        let mut frames: Vec<StackFrame> = Vec::with_capacity(return_addresses.len());
+        for return_address in return_addresses {
             let address = return_address.saturating_sub(1);
-            let found = known.iter().find_map(|symbolizer| symbolizer.upgrade()?.locate(address));
-            let (function, place) = match found {
-                Some((function, place)) => (Some(function), place),
-                None => (None, LineColumn::UNKNOWN),
+            let first = frames.len();
+            let mut add = |function: Option<String>, place: LineColumn| {
+                let (line, column) = (place.line(), place.column());
+                frames.push(StackFrame { address, function, line, column, inlined: true });
             };
-            StackFrame { address, function, line: place.line(), column: place.column() }
-        };
+            let mut named = |function: &str, place: LineColumn| add(Some(function.to_owned()), place);
+            let is_found = |symbolizer: &Weak<dyn Symbolizer>| {
+                symbolizer.upgrade().is_some_and(|symbolizer| symbolizer.locate(address, &mut named))
+            };
+            if !known.iter().any(is_found) {
+                add(None, LineColumn::UNKNOWN);
+            }
+            if let Some(last) = frames[first..].last_mut() {
+                last.inlined = false;
+            }
+        }
         // Adapters of functions that are called with objects are not functions of the program.
-        let is_adapter =
-            |frame: &StackFrame| frame.function.as_ref().is_some_and(|name| name.ends_with(BOXED_ENTRY));
-        return_addresses.iter().map(frame).filter(|frame| !is_adapter(frame)).collect()
+        frames.retain(|frame| frame.function.as_ref().is_none_or(|name| !name.ends_with(BOXED_ENTRY)));
+        frames.into()
     }
 }
 
@@ -204,9 +218,14 @@ mod tests {
     struct Below(usize);
 
     impl Symbolizer for Below {
-        fn locate(&self, address: usize) -> Option<(String, LineColumn)> {
+        fn locate(&self, address: usize, frame: &mut dyn FnMut(&str, LineColumn)) -> bool {
             let place = LineColumn::new(address as u32, self.0 as u32 - 10);
-            (address < self.0).then(|| (format!("f{}", self.0), place))
+            let is_below = address < self.0;
+            if is_below {
+                frame("inner", LineColumn::UNKNOWN);
+                frame(&format!("f{}", self.0), place);
+            }
+            is_below
         }
     }
 
@@ -219,9 +238,10 @@ mod tests {
         symbolizers.add(Arc::downgrade(&high));
         let shown =
             || symbolizers.frames(&[10, 11, 21]).iter().map(StackFrame::to_string).collect::<Vec<_>>();
-        assert_eq!(shown(), ["f10 at line 9", "f20 at line 10:10", "0x14"]);
+        let inner = "inner [inlined]";
+        assert_eq!(shown(), [inner, "f10 at line 9", inner, "f20 at line 10:10", "0x14"]);
         drop(high);
-        assert_eq!(shown(), ["f10 at line 9", "0xa", "0x14"]);
+        assert_eq!(shown(), [inner, "f10 at line 9", "0xa", "0x14"]);
     }
 
     #[test]

@@ -83,6 +83,7 @@ pub(super) fn write(
         contents[tables::CONSTANTS] = &placed.constants;
         contents[tables::FUNCTIONS] = &writer.functions;
         contents[tables::LINES] = &writer.lines;
+        contents[tables::INLINED] = &writer.inlined;
         contents[tables::MAPS] = &writer.maps;
         contents[tables::WORDS] = &writer.words;
         contents[tables::SIGNATURES] = &writer.signatures;

@@ -78,7 +78,7 @@ impl Functions {
         let count = rows(reader.tables[FUNCTIONS], FUNCTION_WORDS)?;
         let code = reader.tables[CODE].len() as u64;
         let mut end = 0;
-        for [_, _, offset, size, .., version] in all_rows::<FUNCTION_WORDS>(reader.tables[FUNCTIONS]) {
+        for [_, _, offset, size, .., version, _] in all_rows::<FUNCTION_WORDS>(reader.tables[FUNCTIONS]) {
             let last = u64::from(offset) + u64::from(size);
             if u64::from(offset) < end || size == 0 || last > code || version as usize >= self.targets {
                 return None;
@@ -145,7 +145,7 @@ impl Functions {
         let versions = self.places((0, self.count), |row| self.name(row), name.as_bytes());
         let ranked = versions.filter_map(|row| Some((self.rank(row)?, row)));
         let (_, chosen) = ranked.min()?;
-        let [_, _, offset, _, _, _, _, signature, _]: [u32; FUNCTION_WORDS] =
+        let [_, _, offset, _, _, _, _, signature, _, _]: [u32; FUNCTION_WORDS] =
             row(self.table(FUNCTIONS), chosen)?;
         let signature = if signature == NONE { None } else { Some(self.reader().signature(signature)?) };
         Some(Found { offset, id: self.id(chosen), signature })
@@ -153,7 +153,7 @@ impl Functions {
 
     /// The rank of a row's version, best first; `None` if its target was not selected.
     fn rank(&self, row_number: usize) -> Option<usize> {
-        let [.., version]: [u32; FUNCTION_WORDS] = row(self.table(FUNCTIONS), row_number)?;
+        let [.., version, _]: [u32; FUNCTION_WORDS] = row(self.table(FUNCTIONS), row_number)?;
         self.chain.iter().position(|&target| target == version as usize)
     }
 
@@ -243,7 +243,7 @@ impl Functions {
 }
 
 fn row_signature(table: &[u8], row_number: usize) -> Option<u32> {
-    let [_, _, _, _, _, _, _, signature, _]: [u32; FUNCTION_WORDS] = row(table, row_number)?;
+    let [_, _, _, _, _, _, _, signature, _, _]: [u32; FUNCTION_WORDS] = row(table, row_number)?;
     Some(signature)
 }
 

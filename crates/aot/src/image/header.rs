@@ -22,7 +22,7 @@ use super::tables::TABLES;
 use super::{ImageError, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// The number of program headers that precede it.
 pub(super) const PROGRAM_HEADERS: u32 = 5;
 /// The offset of the header.

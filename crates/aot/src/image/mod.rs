@@ -82,9 +82,9 @@ mod versions;
 mod write;
 
 use brolga_codegen::compiled::{CompiledFunction, FrameMap, Symbol};
+use brolga_codegen::origin::{InlinedBody, Origin};
 use brolga_codegen::sig::Signature;
 use brolga_ir::binary::Stored;
-use brolga_ir::func::LineColumn;
 use brolga_ir::{Arch, Module};
 use bytes::Bytes;
 
@@ -188,7 +188,9 @@ pub struct Function {
     /// The stack bytes per activation.
     pub frame_bytes: u32,
     /// Ascending code offsets, each with the source position that applies from there on.
-    pub lines: Vec<(u32, LineColumn)>,
+    pub lines: Vec<(u32, Origin)>,
+    /// The inlined bodies that the positions refer to; an outer one precedes those within it.
+    pub inlined: Vec<InlinedBody>,
     /// The roots at each call, by ascending return address.
     pub frame_maps: Vec<FrameMap>,
     /// Its signature, if it can be looked up or called by dispatch.

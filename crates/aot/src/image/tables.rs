@@ -5,8 +5,9 @@
 //!
 //! | table | words of a row |
 //! |---|---|
-//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none), target |
-//! | lines | code offset, line |
+//! | functions | name (offset, length), code (offset, length), frame bytes, first line, first map, signature (offset or none), target, first inlined body |
+//! | lines | code offset, line, inlined body or none |
+//! | inlined | name of the function (offset, length), line of the call, body around it or none |
 //! | maps | return offset, first word |
 //! | words | distance from the frame pointer |
 //! | imports | kind, first string (offset, length), second string (offset or none, length), type, four words of bits |
@@ -14,12 +15,15 @@
 //! | names | for each row of functions: bare name (offset, length), function of the module or none, whether it has a body |
 //! | index | rows of functions by name and target, then the first target's rows by bare name |
 //!
-//! The lines and maps of a function end where the next function's begin. Signatures are bytes: the number of
+//! The lines, maps and inlined bodies of a function end where the next function's begin, and bodies are numbered from its first. Signatures are bytes: the number of
 //! parameters, the number of results, and one byte for each.
 //!
 //! Reading returns `None` for anything outside its table or malformed.
 
+use std::ops::Range;
+
 use brolga_codegen::compiled::{FrameMap, NamedType, Symbol};
+use brolga_codegen::origin::{InlinedBody, Origin};
 use brolga_codegen::sig::{Abi, Signature};
 use brolga_ir::Type;
 use brolga_ir::func::LineColumn;
@@ -27,7 +31,7 @@ use brolga_ir::func::LineColumn;
 use super::{Export, Function};
 
 /// The number of tables of an image, in the order of the header.
-pub(crate) const TABLES: usize = 14;
+pub(crate) const TABLES: usize = 15;
 pub(crate) const CODE: usize = 0;
 pub(crate) const CONSTANTS: usize = 1;
 pub(crate) const FUNCTIONS: usize = 2;
@@ -42,11 +46,13 @@ pub(crate) const MODULE: usize = 10;
 pub(crate) const EXPORTS: usize = 11;
 pub(crate) const NAMES: usize = 12;
 pub(crate) const INDEX: usize = 13;
+pub(crate) const INLINED: usize = 14;
 
 /// An absent offset or index.
 pub(crate) const NONE: u32 = u32::MAX;
-pub(crate) const FUNCTION_WORDS: usize = 9;
-const LINE_WORDS: usize = 2;
+pub(crate) const FUNCTION_WORDS: usize = 10;
+const LINE_WORDS: usize = 3;
+const INLINED_WORDS: usize = 4;
 pub(crate) const MAP_WORDS: usize = 2;
 pub(crate) const NAME_WORDS: usize = 4;
 const IMPORT_WORDS: usize = 10;
@@ -77,6 +83,7 @@ const KIND_CELLS: u32 = 15;
 pub(crate) struct Writer {
     pub(crate) functions: Vec<u8>,
     pub(crate) lines: Vec<u8>,
+    pub(crate) inlined: Vec<u8>,
     pub(crate) maps: Vec<u8>,
     pub(crate) words: Vec<u8>,
     pub(crate) signatures: Vec<u8>,
@@ -103,8 +110,14 @@ impl Writer {
     pub(crate) fn function(&mut self, function: &Function, version: usize) {
         let [name, length] = self.string(function.name.as_bytes());
         let (line, map) = (self.lines.len() / (4 * LINE_WORDS), self.maps.len() / (4 * MAP_WORDS));
-        for &(offset, place) in &function.lines {
-            put(&mut self.lines, &[offset, place.bits()]);
+        let body = self.inlined.len() / (4 * INLINED_WORDS);
+        for &(offset, Origin { at, inlined }) in &function.lines {
+            put(&mut self.lines, &[offset, at.bits(), inlined.unwrap_or(NONE)]);
+        }
+        for body in &function.inlined {
+            let [name, length] = self.string(body.function.as_bytes());
+            let within = body.within.unwrap_or(NONE);
+            put(&mut self.inlined, &[name, length, body.called_at.bits(), within]);
         }
         for map in &function.frame_maps {
             put(&mut self.maps, &[map.return_offset, (self.words.len() / 4) as u32]);
@@ -117,7 +130,18 @@ impl Writer {
         let Function { offset, size, frame_bytes, .. } = *function;
         put(
             &mut self.functions,
-            &[name, length, offset, size, frame_bytes, line as u32, map as u32, signature, version as u32],
+            &[
+                name,
+                length,
+                offset,
+                size,
+                frame_bytes,
+                line as u32,
+                map as u32,
+                signature,
+                version as u32,
+                body as u32,
+            ],
         );
     }
 
@@ -226,18 +250,23 @@ impl<'a> Reader<'a> {
         let table = self.tables[FUNCTIONS];
         let (lines, maps) = (rows(self.tables[LINES], LINE_WORDS)?, rows(self.tables[MAPS], MAP_WORDS)?);
         let words = rows(self.tables[WORDS], 1)?;
-        let [name, length, offset, size, frame_bytes, line, map, signature, version] = row(table, index)?;
+        let [name, length, offset, size, frame_bytes, line, map, signature, version, body] =
+            row(table, index)?;
         let next: Option<[u32; FUNCTION_WORDS]> = row(table, index + 1);
-        let (last_line, last_map) = match next {
-            Some(next) => (next[5] as usize, next[6] as usize),
-            None => (lines, maps),
+        let bodies = rows(self.tables[INLINED], INLINED_WORDS)?;
+        let (last_line, last_map, last_body) = match next {
+            Some(next) => (next[5] as usize, next[6] as usize, next[9] as usize),
+            None => (lines, maps, bodies),
         };
-        if last_line > lines || last_map > maps {
+        if last_line > lines || last_map > maps || last_body > bodies {
             return None;
         }
+        let inlined = self.inlined(body as usize..last_body)?;
         let lines = (line as usize..last_line).map(|at| {
-            let [offset, place] = row(self.tables[LINES], at)?;
-            Some((offset, LineColumn::from_bits(place)?))
+            let [offset, place, body] = row(self.tables[LINES], at)?;
+            let body = (body != NONE).then_some(body);
+            let is_one = body.is_none_or(|body| (body as usize) < inlined.len());
+            is_one.then_some((offset, Origin { at: LineColumn::from_bits(place)?, inlined: body }))
         });
         let lines = lines.collect::<Option<Vec<_>>>()?;
         if !lines.is_sorted_by_key(|line| line.0) {
@@ -256,7 +285,22 @@ impl<'a> Reader<'a> {
         let signature = if signature == NONE { None } else { Some(self.signature(signature)?) };
         let name = self.text(name, length)?;
         let version = usize::try_from(version).ok().filter(|&version| version < targets)?;
-        Some((version, Function { name, offset, size, frame_bytes, lines, frame_maps, signature }))
+        Some((version, Function { name, offset, size, frame_bytes, lines, inlined, frame_maps, signature }))
+    }
+
+    /// The inlined bodies of a function. An outer one precedes those within it.
+    fn inlined(&self, bodies: Range<usize>) -> Option<Vec<InlinedBody>> {
+        let first = bodies.start;
+        let body = |at: usize| {
+            let [name, length, called_at, within] = row(self.tables[INLINED], at)?;
+            let within = (within != NONE).then_some(within);
+            if within.is_some_and(|within| within as usize >= at - first) {
+                return None;
+            }
+            let called_at = LineColumn::from_bits(called_at)?;
+            Some(InlinedBody { function: self.text(name, length)?, called_at, within })
+        };
+        bodies.map(body).collect()
     }
 
     pub(crate) fn signature(&self, at: u32) -> Option<Signature> {

@@ -48,7 +48,8 @@ fn function(name: &str, loads: Vec<Symbol>, calls: Vec<(Symbol, RelocKind)>) -> 
         symbols,
         frame_bytes: 48,
         frame_maps: vec![FrameMap { return_offset: size, words: [-8, -16].into() }],
-        lines: vec![(0, LineColumn::new(7, 0)), (5, LineColumn::new(9, 40))],
+        lines: vec![(0, LineColumn::new(7, 0).into()), (5, LineColumn::new(9, 40).into())],
+        inlined: Vec::new(),
         made_by: MadeBy::Other,
         file: None,
         variables: Vec::new(),
@@ -244,7 +245,7 @@ fn a_written_image_is_read_back() {
     assert_eq!(image.functions.names(), ["f", "g"]);
     assert_eq!(image.functions.named("g"), ["g"]);
     assert_eq!((f.name.as_str(), f.offset, f.frame_bytes), ("f", 0, 48));
-    assert_eq!(f.lines, [(0, LineColumn::new(7, 0)), (5, LineColumn::new(9, 40))]);
+    assert_eq!(f.lines, [(0, LineColumn::new(7, 0).into()), (5, LineColumn::new(9, 40).into())]);
     assert_eq!(&*f.frame_maps[0].words, [-8, -16]);
     assert_eq!(g.signature, Some(Signature::new([Abi::I64, Abi::Object, Abi::V128], [Abi::F64])));
 }

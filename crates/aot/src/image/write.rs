@@ -35,6 +35,7 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
             size: code.code.len() as u32,
             frame_bytes: code.frame_bytes,
             lines: code.lines.clone(),
+            inlined: code.inlined.clone(),
             frame_maps: code.frame_maps.clone(),
             signature: compiled.signature.cloned(),
         };

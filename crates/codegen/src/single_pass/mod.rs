@@ -41,7 +41,6 @@ mod int;
 mod memory;
 mod places;
 
-use brolga_ir::func::LineColumn;
 use cranelift_codegen::ir::{
     Block, ExternalName, Function, GlobalValueData, Inst, InstructionData, Opcode, Type, Value, types,
 };
@@ -51,7 +50,8 @@ use target_lexicon::Architecture;
 
 use self::asm::{Asm, Finished, Gpr, Label, Mem, Precision, R12, R13, R14, RBP, RBX, Width};
 use self::places::{Places, Reg, fits};
-use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol, line_column};
+use crate::compiled::{CompiledFunction, FrameMap, MadeBy, RETURN_ADDRESS, Symbol};
+use crate::origin::{Origin, Origins};
 
 /// The single pass does not support an instruction, type or convention of the function.
 #[derive(Debug)]
@@ -117,6 +117,7 @@ impl SinglePass {
         name: &str,
         func: &Function,
         symbols: &mut Vec<Symbol>,
+        origins: &Origins,
         features: Features,
         most_frame_bytes: u32,
     ) -> Step<CompiledFunction> {
@@ -144,7 +145,7 @@ impl SinglePass {
             returns: &mut self.returns,
             shape,
             fused: None,
-            line: LineColumn::UNKNOWN,
+            origins,
             lines: Vec::new(),
             maps: Vec::new(),
         };
@@ -166,6 +167,7 @@ impl SinglePass {
             frame_bytes,
             frame_maps: maps,
             lines,
+            inlined: Vec::new(),
             file: None,
             variables: Vec::new(),
             made_by: MadeBy::SinglePass,
@@ -211,9 +213,8 @@ struct Emitter<'a> {
     shape: Shape,
     /// A comparison that is emitted by the branch after it.
     fused: Option<Inst>,
-    /// The place in the source of the last entry of `lines`.
-    line: LineColumn,
-    lines: Vec<(u32, LineColumn)>,
+    origins: &'a Origins,
+    lines: Vec<(u32, Origin)>,
     maps: Vec<FrameMap>,
 }
 
@@ -304,9 +305,10 @@ impl Emitter<'_> {
     }
 
     fn note_line(&mut self, inst: Inst) {
-        if let Some(place) = line_column(self.func.srcloc(inst)).filter(|&place| place != self.line) {
-            self.line = place;
-            self.lines.push((self.asm.offset(), place));
+        let origin = self.origins.origin(self.func.srcloc(inst));
+        let last = self.lines.last().map_or_else(Origin::default, |&(_, last)| last);
+        if let Some(origin) = origin.filter(|&origin| origin != last) {
+            self.lines.push((self.asm.offset(), origin));
         }
     }
 

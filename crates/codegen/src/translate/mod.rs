@@ -57,7 +57,7 @@ mod wide;
 use brolga_ir::analysis::{Cfg, DomTree, Handlers, Loops, Rpo};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::{Address, Const};
-use brolga_ir::func::{LineColumn, ValueDef};
+use brolga_ir::func::ValueDef;
 use brolga_ir::intrinsic::{Intrinsic, Shape};
 use brolga_ir::{Block, Context, Func, Inst, Level, LowType, Name, Op, PtrClass, RuntimeFn, Type, Value};
 use cranelift_codegen::ir::{self as clif, BlockArg, GlobalValueData, InstBuilder, types};
@@ -69,6 +69,7 @@ use rustc_hash::FxHashMap;
 use crate::compiled::{NamedType, Symbol};
 use crate::isa::TargetIsa;
 use crate::linkage::CallLinkage;
+use crate::origin::Origins;
 use crate::sig::{Abi, Signature};
 use crate::thread;
 use crate::wide::WideCode;
@@ -145,6 +146,8 @@ pub struct Translated {
     pub homes: Vec<(Name, u32)>,
     /// Code that follows the function's own: the external name `u2:N`, by N.
     pub wide_loops: Vec<WideCode>,
+    /// The source locations.
+    pub(crate) origins: Origins,
 }
 
 /// Translates functions one after the other. Scratch memory is kept between them; one translator per thread.
@@ -231,20 +234,23 @@ impl Translator {
             in_ladder: EntitySet::new(),
             replaced: EntitySet::new(),
             wide_loops: Vec::new(),
+            origins: Origins::new(func),
             loop_memory: None,
             leaving: None,
         };
         if options.keep_variables {
             func.value_names().iter().for_each(|name| t.named.entry(name.value).or_default().push(name.name));
         }
+        // Cranelift keeps differences to the first word it sees, and -1 means "no location".
+        t.b.func.params.ensure_base_srcloc(clif::SourceLoc::new(0));
         let done = t.function(rpo.blocks(), &signature, options);
-        let Translation { mut b, symbols, data, homes, wide_loops, .. } = t;
+        let Translation { mut b, symbols, data, homes, wide_loops, origins, .. } = t;
         match done {
             Ok(()) => {
                 b.seal_all_blocks();
                 b.finalize(isa.frontend_config());
                 let homes = homes.into_iter().map(|(name, slot)| (name, slot.as_u32())).collect();
-                Ok(Translated { symbols, data, homes, wide_loops })
+                Ok(Translated { symbols, data, homes, wide_loops, origins })
             }
             Err(error) => {
                 // Only `finalize` clears the scratch memory, and it requires filled blocks: replace the memory.
@@ -353,6 +359,7 @@ struct Translation<'a> {
     replaced: EntitySet<Block>,
     /// The code of loops that follow the function.
     wide_loops: Vec<WideCode>,
+    origins: Origins,
     /// The stack slot for calling them.
     loop_memory: Option<clif::StackSlot>,
     /// The values that are used outside of their blocks, if requested.
@@ -487,10 +494,7 @@ impl Translation<'_> {
         let mut phis = Vec::new();
         for inst in func.block_insts(block) {
             let place = func.place(inst);
-            self.b.set_srcloc(match place.at {
-                LineColumn::UNKNOWN => clif::SourceLoc::default(),
-                at => clif::SourceLoc::new(at.bits()),
-            });
+            self.b.set_srcloc(self.origins.word(place));
             let is_phi = func.op(inst) == Op::Phi;
             if !is_phi {
                 // Parameters of a block precede its instructions.

@@ -12,7 +12,7 @@
 //! Functions and code are the same as without a cache: functions of a program call each other by PC-relative calls, cached or not. Passes run
 //! only when the first function is not found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,9 @@ pub(crate) struct How<'a> {
 /// A program from a cache.
 pub(crate) struct FromCache {
     pub(crate) compiled: Compiled,
-    /// All its functions, and the facts of their units.
+    /// All its functions, those among them that were found, and the facts of their units.
     pub(crate) ids: Vec<FuncId>,
+    pub(crate) loaded: BTreeSet<FuncId>,
     pub(crate) facts: Vec<Fingerprint>,
 }
 
@@ -81,6 +82,7 @@ pub(crate) fn compile_program(
         module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect();
     let mut stages: Option<Stages<'_, '_>> = None;
     let mut done: BTreeMap<FuncId, Compiled> = BTreeMap::new();
+    let mut loaded = BTreeSet::new();
     let mut missing: Vec<Missing> = Vec::new();
     let mut pending: Vec<FuncId> = roots.into_iter().collect();
     // The number of a function covers all that it may reach, so the roots' numbers identify the work.
@@ -105,6 +107,7 @@ pub(crate) fn compile_program(
                         pending.extend(symbols.get(name));
                     }
                 }
+                loaded.insert(id);
                 done.insert(id, kept.compiled);
                 kept.words.contains(&1)
             }
@@ -154,6 +157,7 @@ pub(crate) fn compile_program(
             // It may have come meanwhile.
             let late = if cache.has(&one.facts) { find(cache, module, one.id, &one.facts) } else { None };
             if let Some(kept) = late {
+                loaded.insert(one.id);
                 done.insert(one.id, kept.compiled);
                 continue;
             }
@@ -173,5 +177,5 @@ pub(crate) fn compile_program(
         cache.keep_bytes(&all, Duration::ZERO, || Some(Vec::new()));
     }
     let (ids, facts) = facts_of.into_iter().unzip();
-    Ok(FromCache { compiled: Compiled::joined(&module.cx, done.into_values()), ids, facts })
+    Ok(FromCache { compiled: Compiled::joined(&module.cx, done.into_values()), ids, loaded, facts })
 }

@@ -97,6 +97,8 @@ pub(crate) struct Output {
     pub(super) ids: Vec<FuncId>,
     /// The number of statements it was compiled from.
     pub(super) weight: u32,
+    /// Whether it is from the cache.
+    pub(super) is_loaded: bool,
 }
 
 /// The references of a unit's code that a session resolves.
@@ -168,7 +170,7 @@ pub(super) fn find(
     let loops = kept.into_iter().map(|kept| FoundLoop::of_kept(module, ids, kept));
     let loops = loops.collect::<Option<Vec<_>>>()?;
     let weight = u32::try_from(compiled.code_bytes()).unwrap_or(u32::MAX);
-    Some(Output { compiled, loops, ids: ids.to_vec(), weight })
+    Some(Output { compiled, loops, ids: ids.to_vec(), weight, is_loaded: true })
 }
 
 /// Optimises and lowers functions and places their roots.
@@ -251,7 +253,7 @@ pub(super) fn generate(
             input.cached(cache).keep_unit(facts, module, &compiled, &kept, cost + start.elapsed());
         }
     }
-    Ok(Output { compiled, loops, ids, weight })
+    Ok(Output { compiled, loops, ids, weight, is_loaded: false })
 }
 
 /// Links compiled code to the resolved symbols. `None` if one of them no longer exists.

@@ -55,7 +55,7 @@ pub(super) fn find(
     else {
         return Ok(None);
     };
-    let output = Output { compiled, loops: Vec::new(), ids: Vec::new(), weight: 0 };
+    let output = Output { compiled, loops: Vec::new(), ids: Vec::new(), weight: 0, is_loaded: true };
     link(shared, session, dylib, input, &output, &ty.symbol).map(Some)
 }
 

@@ -216,6 +216,7 @@ fn link(
         Ok(None) => return look_up_and_link(shared, input, output, responsibility),
         Err(error) => return fail_unit(responsibility, error.is_shortage(), Arc::new(error), again),
     };
+    let is_loaded = output.is_loaded;
     let names: Vec<(Symbol, Arc<str>)> =
         symbols.iter().map(|&(symbol, _)| (symbol, session.names().text(symbol))).collect();
     let published: Vec<Arc<str>> = match shared.jit.runtime().events().is_on() {
@@ -243,7 +244,7 @@ fn link(
         None => {
             for function in &published {
                 let tier = if input.counting.is_some() { Tier::Baseline } else { Tier::Optimised };
-                shared.jit.runtime().events().tell(Event::Published { function, tier });
+                shared.jit.runtime().events().tell(Event::Published { function, tier, is_loaded });
             }
             shared.keep_room();
         }

@@ -8,8 +8,10 @@
 //! ([`Func::replace_values`]), it inherits the names, and names are dropped with their value, so optimised
 //! code has fewer. They are neither printed nor stored in the binary form, and do not affect computed values.
 
-use super::Func;
-use crate::entity::Value;
+use cranelift_entity::PrimaryMap;
+
+use super::{Func, InlinedCall};
+use crate::entity::{Inlined, Value};
 use crate::names::Name;
 use crate::types::Type;
 
@@ -27,6 +29,7 @@ pub struct ValueName {
 pub(super) struct DebugNames {
     pub(super) values: Vec<ValueName>,
     file: Option<Name>,
+    pub(super) inlined: PrimaryMap<Inlined, InlinedCall>,
 }
 
 impl Func {

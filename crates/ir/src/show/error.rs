@@ -6,6 +6,7 @@
 //! | `BoundsError([1, 2], 5)` | `BoundsError: attempt to access 2-element Vector{Int64} at index [5]` |
 //! | `ErrorException("no")` | `no` |
 //! | `InterruptException()` | `InterruptException: the program was interrupted`, where Julia stops after the colon |
+//! | `StackOverflowError()` | `StackOverflowError: the stack is used up`, likewise |
 //! | `MethodError(f, (1, "a"), …)` | `MethodError: no method matching f(::Int64, ::String)` |
 //! | the same with [`AMBIGUOUS_WORLD`] | `MethodError: f(::Int64, ::String) is ambiguous` |
 //! | any other object | its text by `show` |
@@ -30,7 +31,7 @@ pub fn show_plain_error(name: &str, message: Option<&str>) -> Option<String> {
     Some(match (name, message) {
         ("DivideError", _) => format!("{name}: integer division error"),
         ("UndefRefError", _) => format!("{name}: access to undefined reference"),
-        ("StackOverflowError", _) => format!("{name}:"),
+        ("StackOverflowError", _) => format!("{name}: the stack is used up"),
         ("InterruptException", _) => format!("{name}: the program was interrupted"),
         ("ErrorException", Some(message)) => message.to_owned(),
         (

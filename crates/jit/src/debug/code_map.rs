@@ -30,6 +30,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use brolga_codegen::compiled::Variable;
+use brolga_codegen::origin::{self, InlinedBody, Origin};
 use brolga_ir::func::LineColumn;
 use brolga_runtime::{Symbolizer, fenced};
 
@@ -73,15 +74,16 @@ pub(crate) struct Described {
     /// Indices of `functions`, by name.
     by_name: Box<[u32]>,
     names: Box<str>,
-    lines: Box<[(u32, LineColumn)]>,
-    /// By function, of those that have any: the file of its lines, and its variables.
+    lines: Box<[(u32, Origin)]>,
+    /// By function, of those that have any: the file of its lines, its variables, and the bodies inlined into it.
     debug: Box<[(u32, FunctionDebug)]>,
 }
 
-/// The facts of a function for debuggers alone.
+/// The facts that not every function has, for traces and debuggers.
 struct FunctionDebug {
     file: Option<Box<str>>,
     variables: Box<[Variable]>,
+    inlined: Box<[InlinedBody]>,
 }
 
 /// Facts about one function.
@@ -108,7 +110,8 @@ pub(crate) struct PlacedFunction<'a> {
     pub(crate) offset: u32,
     pub(crate) size: u32,
     pub(crate) frame_bytes: u32,
-    pub(crate) lines: &'a [(u32, LineColumn)],
+    pub(crate) lines: &'a [(u32, Origin)],
+    pub(crate) inlined: &'a [InlinedBody],
     pub(crate) file: Option<&'a str>,
     pub(crate) variables: &'a [Variable],
 }
@@ -122,9 +125,13 @@ impl Described {
         let text = placed.clone().map(|function| function.name.len()).sum();
         let count = placed.clone().map(|function| function.lines.len()).sum();
         let says = |(at, function): (usize, PlacedFunction<'f>)| {
-            let debug =
-                FunctionDebug { file: function.file.map(Box::from), variables: function.variables.into() };
-            let says_anything = debug.file.is_some() || !debug.variables.is_empty();
+            let debug = FunctionDebug {
+                file: function.file.map(Box::from),
+                variables: function.variables.into(),
+                inlined: function.inlined.into(),
+            };
+            let says_anything =
+                debug.file.is_some() || !debug.variables.is_empty() || !debug.inlined.is_empty();
             says_anything.then_some((at as u32, debug))
         };
         let debug = placed.clone().enumerate().filter_map(says).collect();
@@ -270,7 +277,7 @@ impl<'a> CodeFunction<'a> {
     }
 
     /// Code offsets in ascending order, each with the source position that holds from there on.
-    pub fn lines(&self) -> &'a [(u32, LineColumn)] {
+    pub fn lines(&self) -> &'a [(u32, Origin)] {
         let Described { functions, lines, .. } = self.unit.described();
         let next = functions.get(self.index + 1);
         &lines[self.row().lines as usize..next.map_or(lines.len(), |row| row.lines as usize)]
@@ -295,9 +302,20 @@ impl<'a> CodeFunction<'a> {
 
     /// The source position of the code at an offset, as far as it is known.
     pub fn place(&self, offset: u32) -> LineColumn {
+        self.origin(offset).at
+    }
+
+    fn origin(&self, offset: u32) -> Origin {
         let lines = self.lines();
         let after = lines.partition_point(|(start, _)| *start <= offset);
-        after.checked_sub(1).and_then(|at| lines.get(at)).map_or(LineColumn::UNKNOWN, |&(_, place)| place)
+        after.checked_sub(1).and_then(|at| lines.get(at)).map(|&(_, origin)| origin).unwrap_or_default()
+    }
+
+    /// The functions that the code at an offset comes from, the innermost first, each with the position in it: bodies that were inlined, and
+    /// this function at last.
+    pub fn frames(&self, offset: u32) -> impl Iterator<Item = (&'a str, LineColumn)> + use<'a> {
+        let (name, inlined) = (self.name(), self.debug().map_or(&[][..], |debug| &debug.inlined));
+        origin::frames(self.origin(offset), inlined).map(move |(body, at)| (body.unwrap_or(name), at))
     }
 }
 
@@ -428,8 +446,11 @@ impl CodeMap {
 
 /// Stack traces of exceptions have names and lines from here.
 impl Symbolizer for CodeMap {
-    fn locate(&self, address: usize) -> Option<(String, LineColumn)> {
-        self.with(address, |function, offset| (function.name().into(), function.place(offset)))
+    fn locate(&self, address: usize, frame: &mut dyn FnMut(&str, LineColumn)) -> bool {
+        let each = |function: CodeFunction<'_>, offset| {
+            function.frames(offset).for_each(|(name, at)| frame(name, at));
+        };
+        self.with(address, each).is_some()
     }
 }
 
@@ -480,11 +501,12 @@ mod tests {
             size,
             frame_bytes: 32,
             lines,
+            inlined: &[],
             file: None,
             variables: &[],
         };
-        let of_b = [(0, LineColumn::new(7, 0)), (4, LineColumn::new(9, 5))];
-        let of_a = [(2, LineColumn::new(3, 0))];
+        let of_b = [(0, LineColumn::new(7, 0).into()), (4, LineColumn::new(9, 5).into())];
+        let of_a = [(2, LineColumn::new(3, 0).into())];
         let functions =
             [function("b", 0, 10, &of_b[..]), function("", 16, 1, &[]), function("aλ", 32, 5, &of_a)];
         CodeUnit::new(functions.into_iter(), base, 64, Box::new([1, 2, 0]))

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{Shown, VariablePlace};
+use brolga_codegen::origin::Origin;
 use gimli::write::{
     Address, AttributeValue, Dwarf, EndianVec, Error, Expression, LineProgram, LineString, Location,
     LocationList, Sections, Unit, UnitEntryId,
@@ -94,7 +95,7 @@ fn add_lines(lines: &mut LineProgram, function: CodeFunction<'_>, source: &str) 
     let file = LineString::String(text(function.file().unwrap_or(source)));
     let file = lines.add_file(file, lines.default_directory(), None);
     lines.begin_sequence(Some(Address::Constant(function.address() as u64)));
-    for &(offset, place) in function.lines() {
+    for &(offset, Origin { at: place, .. }) in function.lines() {
         let row = lines.row();
         (row.address_offset, row.file) = (offset.into(), file);
         // 0 means "unknown" in both.

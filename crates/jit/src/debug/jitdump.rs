@@ -151,7 +151,7 @@ fn line_entries(function: CodeFunction<'_>, source: &str) -> Vec<u8> {
     body.extend((function.lines().len() as u64).to_ne_bytes());
     for &(offset, place) in function.lines() {
         body.extend((function.address() as u64 + u64::from(offset)).to_ne_bytes());
-        body.extend(place.line().unwrap_or(0).to_ne_bytes());
+        body.extend(place.at.line().unwrap_or(0).to_ne_bytes());
         body.extend(0u32.to_ne_bytes());
         body.extend(source.bytes().filter(|byte| *byte != 0));
         body.push(0);

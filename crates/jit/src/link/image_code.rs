@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{FrameMap, Symbol};
+use brolga_codegen::origin::{InlinedBody, Origin};
 use brolga_codegen::sig::{FunctionType, Signature};
-use brolga_ir::func::LineColumn;
 
 use crate::debug::code_map::{CodeMap, CodeUnit, Described, Directory, PlacedFunction};
 use crate::link::linker::{LinkError, LoadedUnit};
@@ -24,7 +24,9 @@ pub struct ImageFunction {
     /// Bytes of stack that one activation takes, beside arguments on the stack.
     pub frame_bytes: u32,
     /// Source positions: code offsets in ascending order, each with the position that holds from there on.
-    pub lines: Vec<(u32, LineColumn)>,
+    pub lines: Vec<(u32, Origin)>,
+    /// The inlined bodies that the positions refer to.
+    pub inlined: Vec<InlinedBody>,
     /// The locations of the roots of calls, by ascending return address.
     pub frame_maps: Vec<FrameMap>,
     /// Its signature, if it can be looked up or called by dispatch.
@@ -93,6 +95,7 @@ impl Directory for Placed {
             size: function.size,
             frame_bytes: function.frame_bytes,
             lines: &function.lines,
+            inlined: &function.inlined,
             file: None,
             variables: &[],
         });

@@ -156,6 +156,7 @@ pub(crate) fn describe(
         size: function.code.len() as u32,
         frame_bytes: function.frame_bytes,
         lines: &function.lines,
+        inlined: &function.inlined,
         file: function.file.as_deref(),
         variables: &function.variables,
     });

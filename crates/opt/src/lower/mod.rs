@@ -351,6 +351,7 @@ impl<'a> Lowering<'a> {
     /// The names for debuggers of values that one register carries.
     fn debug_names(&mut self) {
         self.out.set_file(self.src.file());
+        self.out.share_inlined_calls(self.src);
         for &name in self.src.value_names() {
             let Known::Leaves { start, count: 1, .. } = self.known[name.value] else { continue };
             if let Some(&value) = self.pool.get(start as usize) {

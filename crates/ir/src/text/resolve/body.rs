@@ -285,6 +285,7 @@ impl<'a> Body<'_, 'a> {
                             start: row.span.start,
                             end: row.span.end,
                             at: LineColumn::new(row.line.unwrap_or(0), 0),
+                            ..Place::default()
                         };
                         self.func.set_place(inst, place);
                         self.insts.insert((b, i), inst);

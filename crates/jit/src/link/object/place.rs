@@ -603,6 +603,7 @@ impl<'a> Unit<'a> {
             size: *size,
             frame_bytes: 0,
             lines: &[],
+            inlined: &[],
             file: None,
             variables: &[],
         });

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A body of one block goes before the call, and the block is not cut. Values are renamed through a table; constants,
-//! callees and C signatures are registered again in the caller. Instructions keep the source places that they have in the
-//! callee.
+//! callees and C signatures are registered again in the caller. Instructions keep the lines that they have in the
+//! callee, and record the call ([`InlinedCall`]).
 //!
 //! [`copy_apart`] does only the first half: blocks without predecessors, which keep their returns.
 //!
@@ -19,7 +19,7 @@
 use crate::refit::{differs, refit};
 use brolga_ir::builtin::Builtin;
 use brolga_ir::constant::Const;
-use brolga_ir::func::CalleeData;
+use brolga_ir::func::{CalleeData, CopiedPlaces, InlinedCall};
 use brolga_ir::types::StaticBound;
 use brolga_ir::{Block, Callee, Context, Foreign, Func, Inst, Meta, Op, Type, Types, Value};
 use cranelift_entity::SecondaryMap;
@@ -50,12 +50,13 @@ pub(in crate::passes) fn copy_body(
 ) -> Option<Copied> {
     let home = caller.inst_block(call)?;
     let entry = callee.entry()?;
-    let statics = match caller.op(call) {
-        Op::Invoke(id) => bound_statics(callee, &cx.types, caller.callee(id))?,
-        _ => return None,
-    };
+    let Op::Invoke(id) = caller.op(call) else { return None };
+    let statics = bound_statics(callee, &cx.types, caller.callee(id))?;
     let mut copy = Copy::new(callee, cx, args);
     copy.statics = statics;
+    let place = caller.place(call);
+    let replaced = InlinedCall { callee: caller.callee(id).clone(), at: place.at, within: place.inlined };
+    copy.places = caller.copy_inlined_calls(callee, Some(replaced));
     let straight = callee.next_block(entry).is_none()
         && callee.terminator(entry).is_some_and(|t| callee.op(t) == Op::Return);
     if straight {
@@ -90,7 +91,6 @@ pub(in crate::passes) fn copy_body(
         }
     }
     copy.fill(caller, Some(tail));
-    let place = caller.place(call);
     caller.split_block(call, tail);
     caller.remove_inst(call);
     let jump = caller.make_inst(Op::Goto, &[], &[copy.block(entry)], &[]);
@@ -121,6 +121,7 @@ pub(crate) struct Apart {
 pub(crate) fn copy_apart(to: &mut Func, from: &Func, cx: &Context, args: &[Value]) -> Apart {
     let mut copy = Copy::new(from, cx, args);
     copy.returns_stay = true;
+    copy.places = to.copy_inlined_calls(from, None);
     copy.statics = from.sig.statics.params.iter().map(|param| param.bound).collect();
     for block in from.blocks() {
         let new = to.make_block();
@@ -155,6 +156,7 @@ struct Copy<'a> {
     returns_stay: bool,
     /// The callee's static parameters here.
     statics: Vec<StaticBound>,
+    places: CopiedPlaces,
 }
 
 /// The static parameters of a method in a call; `None` if its body reads one that the types of the call leave open.
@@ -205,6 +207,7 @@ impl<'a> Copy<'a> {
             returns: Vec::new(),
             returns_stay: false,
             statics: Vec::new(),
+            places: CopiedPlaces::default(),
         }
     }
 
@@ -223,7 +226,7 @@ impl<'a> Copy<'a> {
         };
         let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
         let new = caller.make_inst(op, &[], &[], &types);
-        caller.set_place(new, self.callee.place(inst));
+        caller.set_place(new, self.places.place(self.callee.place(inst)));
         for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
             self.values[old] = result.into();
         }
@@ -261,7 +264,7 @@ impl<'a> Copy<'a> {
                 }
             };
         let new = caller.make_inst(op, &args, &[], &types);
-        caller.set_place(new, self.callee.place(inst));
+        caller.set_place(new, self.places.place(self.callee.place(inst)));
         for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
             self.values[old] = result.into();
         }
