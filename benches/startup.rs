@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench startup             10,000 functions
 //! cargo bench --bench startup -- 1000     another number
+//! cargo bench --bench startup -- --package FILE FUNCTION [ARGUMENT]   a package of the program in FILE instead
 //! ```
 //!
 //! A generated program of small functions with a loop each, as an image, as the text that it is made of, and as a C library of the same functions
@@ -12,6 +13,7 @@
 //! |---|---|
 //! | file | bytes of the image for each function, by part; relocations |
 //! | in the process | µs of a step, the median and the least of [`ITERATIONS`] iterations: an engine, the image opened, a function looked up, its first call, and both for a second one; the program read at once, which a look at IR needs; and for C `dlopen`, `dlsym`, first call |
+//! | packages | µs of a step: a session, the package of 1,000 of the functions opened, a function looked up, its first call |
 //! | processes | ms from the start of a process to its end, which makes one call: by the image, by compiling what the call needs, by the C library; the median of [`PROCESSES`] |
 //!
 //! The processes are this program again. The C library is opened under another name in each iteration, because the system's loader keeps what it has seen.
@@ -23,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use brolga::{Doors, Engine, Evaluator, Options, Program, image};
+use brolga::session::PackageBuild;
+use brolga::{Doors, Engine, Evaluator, Options, Program, Session, Workers, image};
 use object::{Object as _, ObjectSection as _};
 
 type Done<T> = Result<T, Box<dyn Error>>;
@@ -154,6 +157,50 @@ fn in_the_process(image: &Path, library: &Path, scratch: &Path) -> Done<()> {
     Ok(())
 }
 
+/// A package of a program opened in a session, and a function of it called.
+fn packages(text: &[u8], called: &str, argument: Option<i64>, scratch: &Path) -> Done<()> {
+    let package = PackageBuild::new("startup").build(&[("program.jlir", text)], options())?;
+    let file = scratch.join("program.pkg");
+    image::write(&file, &package.bytes)?;
+    println!("\n{} units, {} bytes\n", package.units, package.bytes.len());
+    let mut steps: [Vec<f64>; 5] = Default::default();
+    for _ in 0..ITERATIONS {
+        let (session, made) = micros(|| Session::new(options(), Workers::Caller));
+        let session = session?;
+        let main = session.create_dylib("main")?;
+        let (opened, open) = micros(|| main.open_package(&file));
+        opened?;
+        let (found, call) = match argument {
+            Some(argument) => {
+                let (func, found) = micros(|| main.func::<(i64,), i64>(called));
+                let func = func?;
+                let (value, call) = micros(|| func.call((argument,)));
+                black_box(value?);
+                (found, call)
+            }
+            None => {
+                let (func, found) = micros(|| main.function(called));
+                black_box(func?);
+                (found, 0.0)
+            }
+        };
+        let compiled = session.stats().compiled_functions;
+        if compiled > 0 {
+            return Err(format!("{compiled} functions were compiled").into());
+        }
+        let ((), dropped) = micros(|| drop((main, session)));
+        for (step, micros) in steps.iter_mut().zip([made, open, found, call, dropped]) {
+            step.push(micros);
+        }
+    }
+    println!("| step | median µs | least |\n|---|---:|---:|");
+    let names = ["session", "package: open", "package: look a function up", "package: first call", "end"];
+    for (name, measured) in names.into_iter().zip(steps) {
+        row(name, measured);
+    }
+    Ok(())
+}
+
 fn processes(image: &Path, text: &Path, library: &Path) -> Done<()> {
     let this = std::env::current_exe()?;
     println!("\n| process | median ms | least |\n|---|---:|---:|");
@@ -241,6 +288,13 @@ fn main() -> Done<()> {
     {
         return child(kind, Path::new(path));
     }
+    if let [flag, file, called, argument @ ..] = args.as_slice()
+        && flag == "--package"
+    {
+        let folder = tempfile::tempdir()?;
+        let argument = argument.first().map(|argument| argument.parse()).transpose()?;
+        return packages(&std::fs::read(file)?, called, argument, folder.path());
+    }
     let functions = args.first().map_or(Ok(FUNCTIONS), |count| count.parse::<usize>())?.max(CALLED + 1);
     let folder = tempfile::tempdir()?;
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
@@ -258,5 +312,6 @@ fn main() -> Done<()> {
     println!("{functions} functions\n");
     file(&bytes, functions)?;
     in_the_process(&path("program.so"), &path("library.so"), folder.path())?;
+    packages(sources(1000).0.as_bytes(), &format!("f{CALLED}"), Some(5), folder.path())?;
     processes(&path("program.so"), &path("program.jlir"), &path("library.so"))
 }

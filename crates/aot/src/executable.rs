@@ -16,16 +16,26 @@
 //! **Start.** The executable is bound to an address (`-no-pie`), so the system's loader has nothing to
 //! relocate in it, and functions of the C library are bound at their first call.
 //!
+//! **Without a linker** an executable is a copy of another one that can run images, with the image appended, which that
+//! program finds at its start:
+//!
+//! ```text
+//!   program │ image │ call │ length of the image, length of the call or none, magic
+//! ```
+//!
 //! Not done: architectures other than x86-64, hosts without ELF, executables without the code generator,
 //! which boxed entries need.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use brolga_files::fresh;
+
+use crate::image::{ImageError, ImageFile};
 use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationEncoding, RelocationFlags, RelocationKind, SymbolFlags,
@@ -203,6 +213,89 @@ fn spoken(command: &Command) -> String {
     parts.join(" ")
 }
 
+/// The end of an executable with an appended image.
+const APPENDED: [u8; 16] = *b"\x1aBRLG appended\x1a\n";
+const TRAILER: u64 = 32;
+/// In place of the length of a call: there is none.
+const NO_CALL: u64 = u64::MAX;
+/// Longer calls are not appended.
+const LONGEST_CALL: u64 = 1 << 20;
+
+/// An image that was appended to an executable.
+#[derive(Debug)]
+pub struct Appended {
+    pub image: ImageFile,
+    /// The call whose value is printed; `None` for `main`.
+    pub call: Option<String>,
+}
+
+/// Makes an executable of a program that can run images, by a copy of it with an image appended. A reader sees either the
+/// complete old file or the complete new one. Returns the size of the file in bytes.
+///
+/// # Errors
+/// The system refuses.
+pub fn append(
+    program: &Path,
+    image: &[u8],
+    call: Option<&str>,
+    output: &Path,
+) -> Result<u64, ExecutableError> {
+    let mut name = output.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.new", std::process::id()));
+    let made = output.with_file_name(name);
+    let written = copy_and_append(program, image, call, &made);
+    let done = written.and_then(|bytes| fs::rename(&made, output).map(|()| bytes));
+    done.map_err(|source| {
+        // It may not exist; the first error is the one to report.
+        let _ = fs::remove_file(&made);
+        let (path, command) = (output.display().to_string(), format!("a copy of {}", program.display()));
+        ExecutableError::System { what: "write", path, command, source }
+    })
+}
+
+fn copy_and_append(program: &Path, image: &[u8], call: Option<&str>, made: &Path) -> io::Result<u64> {
+    let mut from = fs::File::open(program)?;
+    let mut file = fresh(made)?;
+    io::copy(&mut from, &mut file)?;
+    file.write_all(image)?;
+    file.write_all(call.unwrap_or_default().as_bytes())?;
+    file.write_all(&(image.len() as u64).to_le_bytes())?;
+    file.write_all(&call.map_or(NO_CALL, |call| call.len() as u64).to_le_bytes())?;
+    file.write_all(&APPENDED)?;
+    file.set_permissions(from.metadata()?.permissions())?;
+    file.sync_all()?;
+    file.stream_position()
+}
+
+/// The image that was appended to a program, if one was.
+///
+/// # Errors
+/// The file cannot be read, or what was appended is damaged.
+pub fn appended(program: &Path) -> Result<Option<Appended>, ImageError> {
+    let failed = |source| ImageError::File { what: "read", path: program.display().to_string(), source };
+    let file = fs::File::open(program).map_err(failed)?;
+    let end = file.metadata().map_err(failed)?.len();
+    let mut trailer = [0; TRAILER as usize];
+    let Some(trailer_at) = end.checked_sub(TRAILER) else { return Ok(None) };
+    file.read_exact_at(&mut trailer, trailer_at).map_err(failed)?;
+    let [image, call, magic @ ..] = trailer.as_chunks::<8>().0 else { return Ok(None) };
+    if magic.as_flattened() != APPENDED {
+        return Ok(None);
+    }
+    let damaged =
+        || ImageError::Damaged { reason: "what was appended to the program is malformed".to_owned() };
+    let (image, call) = (u64::from_le_bytes(*image), u64::from_le_bytes(*call));
+    let call_bytes = if call == NO_CALL { 0 } else { call };
+    let call_at =
+        trailer_at.checked_sub(call_bytes).filter(|_| call_bytes <= LONGEST_CALL).ok_or_else(damaged)?;
+    let image_at = call_at.checked_sub(image).ok_or_else(damaged)?;
+    let mut text = vec![0; call_bytes as usize];
+    file.read_exact_at(&mut text, call_at).map_err(failed)?;
+    let text = String::from_utf8(text).map_err(|_| damaged())?;
+    let image = ImageFile::within(file, program, image_at, usize::try_from(image).map_err(|_| damaged())?)?;
+    Ok(Some(Appended { image, call: (call != NO_CALL).then_some(text) }))
+}
+
 /// `lea rdx, [program]; jmp brolga_image_main`: the arguments of `main` stay in their registers.
 const MAIN: [u8; 12] = [0x48, 0x8d, 0x15, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0];
 const PROGRAM_FIELD: u64 = 3;
@@ -293,6 +386,29 @@ mod tests {
         let text = file.section_by_name(".text").unwrap();
         assert_eq!(text.relocations().count(), 2);
         assert!(executable_object(b"", Some("f\0")).unwrap_err().to_string().contains("zero byte"));
+    }
+
+    #[test]
+    fn an_appended_image_is_found() {
+        let folder = std::env::temp_dir().join(format!("brolga-appended-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (program, output) = (folder.join("program"), folder.join("app"));
+        fs::write(&program, b"a program").unwrap();
+        assert!(appended(&program).unwrap().is_none());
+        for call in [None, Some("f(1)"), Some("")] {
+            let bytes = append(&program, b"an image", call, &output).unwrap();
+            assert_eq!(bytes, fs::metadata(&output).unwrap().len());
+            let found = appended(&output).unwrap().unwrap();
+            assert_eq!((&*found.image.bytes().unwrap(), found.call.as_deref()), (&b"an image"[..], call));
+        }
+        // Lengths beyond the file.
+        let mut whole = fs::read(&output).unwrap();
+        let at = whole.len() - TRAILER as usize;
+        whole[at + 6] = 1;
+        fs::write(&output, &whole).unwrap();
+        assert!(appended(&output).unwrap_err().to_string().contains("malformed"));
+        assert!(append(&program, b"", None, &folder.join("none/app")).is_err());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

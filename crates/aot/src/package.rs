@@ -230,6 +230,7 @@ pub fn is_package(bytes: &[u8]) -> bool {
 pub struct Package {
     file: Vec<u8>,
     sections: [(usize, usize); SECTIONS],
+    abi: u64,
     name: String,
     id: BuildId,
     settings: Vec<(String, String)>,
@@ -244,6 +245,18 @@ impl Package {
     /// # Errors
     /// The bytes are not a package, or it is damaged or has another version, machine or ABI.
     pub fn read(file: Vec<u8>, abi: u64) -> Result<Package, ImageError> {
+        let package = Package::read_any(file)?;
+        match package.abi == abi {
+            true => Ok(package),
+            false => Err(ImageError::Abi { found: package.abi, known: abi }),
+        }
+    }
+
+    /// As [`Package::read`], for code with whatever ABI id.
+    ///
+    /// # Errors
+    /// The bytes are not a package, or it is damaged or has another version or machine.
+    pub fn read_any(file: Vec<u8>) -> Result<Package, ImageError> {
         let damaged = |reason: &str| ImageError::Damaged { reason: reason.to_owned() };
         if !is_package(&file) {
             return Err(ImageError::NotAnImage { reason: "it has no header of a package" });
@@ -270,9 +283,7 @@ impl Package {
         if word(MACHINE) != u32::from(machine(Arch::HOST)) {
             return Err(ImageError::Machine { found: word(MACHINE) as u16, known: machine(Arch::HOST) });
         }
-        if wide(ABI) != abi {
-            return Err(ImageError::Abi { found: wide(ABI), known: abi });
-        }
+        let abi = wide(ABI);
         let mut id = [0; 32];
         id.copy_from_slice(&header[ID..DIRECTORY]);
         let mut sections = [(0, 0); SECTIONS];
@@ -291,7 +302,7 @@ impl Package {
             return Err(damaged("its index cannot be read"));
         }
         let id = BuildId(id);
-        Ok(Package { sections, name, id, settings, needs, programs, notes: OnceLock::new(), file })
+        Ok(Package { sections, abi, name, id, settings, needs, programs, notes: OnceLock::new(), file })
     }
 
     fn section(&self, section: usize) -> &[u8] {
@@ -305,6 +316,11 @@ impl Package {
 
     pub fn id(&self) -> BuildId {
         self.id
+    }
+
+    /// The ABI id of its code.
+    pub fn abi(&self) -> u64 {
+        self.abi
     }
 
     /// The names and values of the settings that every key depends on.

@@ -34,21 +34,23 @@ use brolga_ir::{Context, Module, Type, binary};
 
 use crate::image::Function;
 use crate::image::tables::{
-    CODE, CONSTANTS, FUNCTIONS, IMPORTS, INLINED, LINES, MAPS, MODULE, NONE, Reader, SIGNATURES, STRINGS,
-    TABLES, WORDS, Writer, put, row, rows,
+    CODE, CONSTANTS, FUNCTIONS, IMPORTS, INLINED, LINES, MAPS, MODULE, NONE, PIECES, Reader, SIGNATURES,
+    STRINGS, TABLES, WORDS, Writer, put, row, rows,
 };
 
 /// The format version of units; it is one of the facts that an entry depends on.
 pub const UNIT_VERSION: u64 = 3;
 
-const PARTS: usize = TABLES;
-const RELOCATIONS: usize = TABLES + 1;
-const DATA: usize = TABLES + 2;
-const KNOWN: usize = TABLES + 3;
-const CALLS: usize = TABLES + 4;
-const FACTS: usize = TABLES + 5;
-const EXTRA: usize = TABLES + 6;
-const ALL: usize = TABLES + 7;
+/// The tables that units have in common with images come first.
+const SHARED: usize = PIECES;
+const PARTS: usize = SHARED;
+const RELOCATIONS: usize = SHARED + 1;
+const DATA: usize = SHARED + 2;
+const KNOWN: usize = SHARED + 3;
+const CALLS: usize = SHARED + 4;
+const FACTS: usize = SHARED + 5;
+const EXTRA: usize = SHARED + 6;
+const ALL: usize = SHARED + 7;
 
 const PART_WORDS: usize = 4;
 const RELOCATION_WORDS: usize = 6;
@@ -194,7 +196,7 @@ pub fn write(cx: &Arc<Context>, code: &UnitCode, types: &[Type], words: &[u32]) 
 pub fn read(bytes: &[u8], cx: &Arc<Context>) -> Result<StoredUnit, UnitError> {
     let tables = tables(bytes).ok_or(UnitError("the list of tables"))?;
     let mut own: [&[u8]; TABLES] = [&[]; TABLES];
-    own.copy_from_slice(&tables[..TABLES]);
+    own[..SHARED].copy_from_slice(&tables[..SHARED]);
     let reader = Reader { tables: own };
     let types = match own[MODULE] {
         [] => Vec::new(),

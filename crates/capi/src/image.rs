@@ -278,18 +278,18 @@ unsafe fn opened(
 unsafe fn open(exports: &Exports, options: Option<&BrolgaOptions>) -> Result<Opened, BrolgaError> {
     // SAFETY: by the contract.
     let path = unsafe { file_of(exports) }?;
-    let bytes = image::read_file(&path).map_err(brolga::Error::from)?;
+    let file = image::ImageFile::open(&path).map_err(brolga::Error::from)?;
     // SAFETY: by the contract the header is at this distance before the exports, in memory that is not written.
     let header = unsafe {
         let header = std::ptr::from_ref(exports).cast::<u8>().wrapping_sub(exports.behind);
         &*header.cast::<[u8; image::HEADER_BYTES]>()
     };
-    if !image::is_header_of(header, &bytes) {
+    if !file.has_header(header).map_err(brolga::Error::from)? {
         let text = format!("`{}` was replaced since it was loaded: start the program again", path.display());
         return Err(BrolgaError::new(BrolgaCode::Machine, text));
     }
     let engine = Engine::new(vouched(options))?;
-    let image = engine.open_bytes(bytes)?;
+    let image = engine.open_file(&file)?;
     let function = |export: &image::Export| {
         let func = image.unit().untyped(&export.function)?;
         Ok(Exported { words: func.signature().params.len(), entry: func.raw() })

@@ -31,10 +31,10 @@ enum Command {
     Info(Info),
 }
 
-/// Shows what an image is: identity, program, machine, targets, exports and sizes. Runs nothing of it
+/// Shows what an image or a package is: identity, programs, machine, targets, exports, settings and sizes. Runs nothing of it
 #[derive(Debug, clap::Args)]
 struct Info {
-    /// The image
+    /// The image or package
     file: PathBuf,
     /// Say whether the image was made of this program; the status is 1 if it was made of another one
     #[arg(long, value_name = "PROGRAM")]
@@ -157,9 +157,17 @@ pub(crate) fn run(args: &Args) -> Done {
 fn show(args: &Info) -> Done {
     let bytes = image::read_file(&args.file).map_err(brolga::Error::from)?;
     if brolga::session::is_package(&bytes) {
-        let text =
-            format!("`{}` is a package, which sessions open; this describes images", args.file.display());
-        return Err(Stop::Input(text));
+        let info = brolga::session::package_info(&bytes).map_err(Stop::session)?;
+        out(&info)?;
+        let Some(source) = &args.source else { return Ok(()) };
+        let id = image::program_id(&input::program(source)?);
+        return match info.programs.iter().find(|program| program.id == id) {
+            Some(program) => out(format!("source     {source} is its program {}", program.name)),
+            None => Err(Stop::No(format!(
+                "`{}` has no program that is `{source}`: build it again",
+                args.file.display()
+            ))),
+        };
     }
     let info = image::info(&bytes)?;
     out(&info)?;
@@ -201,8 +209,18 @@ fn make(build: &Build, report: &Arc<Mutex<Option<BuildReport>>>) -> Done {
         error => error.into(),
     };
     if build.executable {
-        let linker = linker(build)?;
         let run = build.call.as_deref().map_or(Run::Main, Run::Value);
+        let Some(linker) = linker(build)? else {
+            let here = std::env::current_exe()?;
+            let bytes = image::append_executable(&program, &options, run, &here, &build.output);
+            let bytes = bytes.map_err(refused)?;
+            err(format!(
+                "`{}` is a copy of this command with the image, {:.1} MB; with `{RUNTIME}` and a C compiler it would be smaller",
+                build.output,
+                bytes as f64 / 1e6
+            ));
+            return Ok(());
+        };
         let made = image::build_executable(&program, &options, run, &linker, &build.output);
         return made.map_err(refused);
     }
@@ -279,9 +297,9 @@ fn threads() -> Result<usize, Stop> {
         .ok_or_else(|| Stop::Usage(format!("the variable `{NAME}` is `{text}`, and not a number of threads")))
 }
 
-/// The C compiler, and the run time beside this program or in `lib` beside its folder.
+/// The C compiler, and the run time beside this program or in `lib` beside its folder. `None` if the run time is in neither place, and neither was asked for.
 #[expect(clippy::disallowed_methods, reason = "the command reads the environment")]
-fn linker(build: &Build) -> Result<Linker, Stop> {
+fn linker(build: &Build) -> Result<Option<Linker>, Stop> {
     let runtime = match &build.runtime {
         Some(path) => path.clone(),
         None => {
@@ -294,10 +312,13 @@ fn linker(build: &Build) -> Result<Linker, Stop> {
             }
         }
     };
+    if build.runtime.is_none() && build.linker.is_none() && !runtime.is_file() {
+        return Ok(None);
+    }
     let wanted = build.linker.clone().or_else(|| std::env::var_os("CC").filter(|name| !name.is_empty()));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = Linker::find(wanted.as_deref(), &path, runtime);
-    found.map_err(|error| brolga::Error::from(error).into())
+    Ok(Some(found.map_err(brolga::Error::from)?))
 }
 
 /// The library for C, if there is one.

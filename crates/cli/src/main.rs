@@ -87,7 +87,23 @@ enum Command {
 
 /// Reads the arguments of the process and does what they ask.
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    // An executable that `image build --executable` has made of this program. One that cannot read itself is the command.
+    let here = std::env::current_exe().ok().map(|here| brolga::image::appended(&here));
+    let done = match here {
+        Some(Ok(Some(appended))) => run::run_appended(&appended),
+        Some(Err(error @ brolga::image::ImageError::Damaged { .. })) => Err(Stop::System(error.to_string())),
+        _ => command(),
+    };
+    // The library writes what is left when the process ends, and does not report errors.
+    let done = done.and_then(|()| std::io::stdout().flush().map_err(|error| Stop::unwritten(&error)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(stop) => stop.report(),
+    }
+}
+
+fn command() -> Done {
+    match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Test(args) => test::run(&args),
@@ -105,12 +121,6 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Executor(args) => executor::run(&args),
-    };
-    // The library writes what is left when the process ends, and does not report errors.
-    let done = done.and_then(|()| std::io::stdout().flush().map_err(|error| Stop::unwritten(&error)));
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(stop) => stop.report(),
     }
 }
 

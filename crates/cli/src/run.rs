@@ -62,6 +62,12 @@ pub(crate) struct Args {
     /// Say afterwards which functions were compiled although the package has code for them, and why
     #[arg(long, requires = "image")]
     recompiled: bool,
+    /// Open a package first, which the package of `--image` was built on
+    #[arg(long, value_name = "PACKAGE", requires = "image")]
+    needs: Vec<PathBuf>,
+    /// Define a program first, which the package of `--image` was built against
+    #[arg(long, value_name = "PROGRAM", requires = "image")]
+    against: Vec<String>,
     /// Show a table of stages and events afterwards
     #[arg(long, conflicts_with = "interp")]
     stats: bool,
@@ -182,15 +188,21 @@ fn cannot_write(path: &dyn Display, error: &dyn Display) -> Stop {
 pub(crate) fn run(args: &Args) -> Done {
     let listeners = Listeners::new(args)?;
     let cache = args.caching.open()?;
-    let image = args.image.as_deref().map(|path| image::read_file(Path::new(path)));
+    let image = args.image.as_deref().map(|path| image::ImageFile::open(Path::new(path)));
     let image = image.transpose().map_err(brolga::Error::from)?;
+    let package = image.as_ref().map(|file| file.start(16).map(|start| session::is_package(&start)));
+    let is_package = package.transpose().map_err(brolga::Error::from)?.unwrap_or(false);
     let done = match (args.tiered, image) {
         (Some(calls), _) => {
             let (name, bytes) = input::bytes(args.file.as_deref().unwrap_or(input::STDIN))?;
             run_session(args, Source::Text { name, bytes, calls }, &listeners, cache.as_ref())
         }
-        (None, Some(bytes)) if session::is_package(&bytes) => {
+        (None, Some(file)) if is_package => {
+            let bytes = file.bytes().map_err(brolga::Error::from)?;
             run_session(args, Source::Package(bytes.into()), &listeners, cache.as_ref())
+        }
+        (None, Some(_)) if !args.needs.is_empty() || !args.against.is_empty() => {
+            Err(Stop::Usage("--needs and --against are for packages, and this is an image".to_owned()))
         }
         (None, _) if args.executing.is_remote() => run_remote(args, &listeners, cache.as_ref()),
         (None, image) => run_engine(args, image, &listeners, cache.as_ref()),
@@ -202,7 +214,7 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn run_engine(
     args: &Args,
-    image: Option<image::Bytes>,
+    image: Option<image::ImageFile>,
     listeners: &Listeners,
     cache: Option<&Arc<Cache>>,
 ) -> Done {
@@ -216,8 +228,8 @@ fn run_engine(
             engine.listen(listener);
         }
     }
-    if let (Some(bytes), Some(engine)) = (image, &engine) {
-        let image = engine.open_bytes(bytes)?;
+    if let (Some(file), Some(engine)) = (image, &engine) {
+        let image = engine.open_file(&file)?;
         let run = image.run(engine, &args.call(|given| image.main_call(given))?)?;
         return make_call(args, Some(engine), run.program(), run.call(), run.evaluator());
     }
@@ -287,6 +299,51 @@ enum Source<'a> {
     Package(Vec<u8>),
 }
 
+/// Opens the packages and defines the programs that a package depends on.
+fn surround(session: &Session, main: &session::Dylib, args: &Args) -> Done {
+    for path in &args.needs {
+        let dylib = session.create_dylib(&path.display().to_string()).map_err(Stop::session)?;
+        dylib.open_package(path).map_err(Stop::session)?;
+        main.link_against(&dylib).map_err(Stop::session)?;
+    }
+    if args.against.is_empty() {
+        return Ok(());
+    }
+    // Not a valid name of a file or package.
+    let dylib = session.create_dylib("<against>").map_err(Stop::session)?;
+    for file in &args.against {
+        let (name, bytes) = input::bytes(file)?;
+        let program = dylib.read_late(name, &bytes).map_err(Stop::session)?;
+        dylib.define(program.lazy().inlinable()).map_err(Stop::session)?;
+    }
+    main.link_against(&dylib).map_err(Stop::session)
+}
+
+/// Runs the image that was appended to this program, with the program's arguments.
+pub(crate) fn run_appended(appended: &image::Appended) -> Done {
+    let refused = |error: brolga::Error| Stop::System(error.to_string());
+    let engine = Engine::new(super::doors::options(false)).map_err(refused)?;
+    let image = engine.open_file(&appended.image).map_err(refused)?;
+    let call = match &appended.call {
+        Some(call) => call.clone(),
+        None => {
+            let args = std::env::args_os().skip(1).map(|arg| arg.as_encoded_bytes().to_vec());
+            let call = image.main_call(&args.collect::<Vec<_>>());
+            let call = call.map_err(|error| Stop::Usage(error.to_string()))?;
+            call.ok_or_else(|| Stop::No("the program has no function `main()`".to_owned()))?
+        }
+    };
+    let run = image.run(&engine, &call)?;
+    let mut evaluator = run.evaluator();
+    let value = evaluator.call(run.call());
+    let unwritten = evaluator.take_output_error();
+    let value = value.map_err(|failure| Stop::failure(run.program(), failure))?;
+    if let Some(error) = unwritten {
+        return Err(Stop::unwritten(&error));
+    }
+    if appended.call.is_some() { out(value) } else { Ok(()) }
+}
+
 /// Runs a program or package in a session.
 fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Option<&Arc<Cache>>) -> Done {
     let session =
@@ -309,6 +366,7 @@ fn run_session(args: &Args, source: Source<'_>, listeners: &Listeners, cache: Op
     };
     let dylib = session.create_dylib("main").map_err(Stop::session)?;
     dylib.add_process_symbols(|_| true).map_err(Stop::session)?;
+    surround(&session, &dylib, args)?;
     match source {
         Source::Text { name, bytes, calls } => {
             // As without tiers: what is missing is an error of the call that reaches it.

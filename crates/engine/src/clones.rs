@@ -11,9 +11,13 @@
 //! size: an indirect caller of a loop has code for each target.
 //!
 //! `clone_all` takes all functions. Cost: linear in the code and in the calls.
+//!
+//! **No gain.** Of the code that was made, what equals the code of the base goes again ([`with_gain`]), unless it calls a version that stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brolga_aot::image;
+use brolga_codegen::compiled::{CompiledFunction, Symbol};
 use brolga_ir::analysis::{Cfg, Rpo};
 use brolga_ir::func::CalleeData;
 use brolga_ir::intrinsic::Intrinsic;
@@ -66,6 +70,85 @@ impl Clones {
         }
         cloned
     }
+}
+
+/// A constant of a version, with its name.
+type Constant<'a> = (usize, &'a str, &'a [u8]);
+
+/// The functions of versions whose code differs from the one that their base would run, and their callers, with the constants that they use. `bases` has the base of each
+/// version; the first version is whole, and so are those of `is_whole`.
+pub(crate) fn with_gain<'a>(
+    functions: Vec<image::Compiled<'a>>,
+    constants: Vec<Constant<'a>>,
+    bases: &[usize],
+    is_whole: impl Fn(usize) -> bool,
+) -> (Vec<image::Compiled<'a>>, Vec<Constant<'a>>) {
+    let by_name: BTreeMap<(usize, &str), &CompiledFunction> = functions
+        .iter()
+        .map(|known| ((known.version, known.function.name.as_str()), known.function))
+        .collect();
+    let of_name: BTreeMap<(usize, &str), &[u8]> =
+        constants.iter().map(|&(version, name, bytes)| ((version, name), bytes)).collect();
+    // Bases precede their versions.
+    let constant = |mut version: usize, name: &'a str| loop {
+        match of_name.get(&(version, name)) {
+            None if version > 0 => version = bases[version].min(version - 1),
+            found => return found.copied(),
+        }
+    };
+    let mut kept: BTreeSet<(usize, &str)> = BTreeSet::new();
+    for version in 1..bases.len() {
+        let own = || functions.iter().filter(|known| known.version == version).map(|known| known.function);
+        let base = bases[version].min(version - 1);
+        // The version of a function that the base runs.
+        let below = |name: &'a str| {
+            let mut at = base;
+            while at > 0 && !kept.contains(&(at, name)) {
+                at = bases[at].min(at - 1);
+            }
+            at
+        };
+        let gains = |function: &&'a CompiledFunction| {
+            let at = below(&function.name);
+            is_whole(version)
+                || by_name.get(&(at, function.name.as_str())).is_none_or(|known| *known != *function)
+                || data_of(function).any(|name| constant(version, name) != constant(at, name))
+        };
+        let mut callers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for function in own() {
+            for callee in function.symbols.iter().filter_map(|symbol| match symbol {
+                Symbol::Function(name) => Some(name.as_str()),
+                _ => None,
+            }) {
+                callers.entry(callee).or_default().push(&function.name);
+            }
+        }
+        let mut pending: Vec<&str> = own().filter(gains).map(|function| function.name.as_str()).collect();
+        let mut stays: BTreeSet<&str> = pending.iter().copied().collect();
+        while let Some(callee) = pending.pop() {
+            let callers = callers.get(callee).into_iter().flatten();
+            pending.extend(callers.filter(|&&caller| stays.insert(caller)));
+        }
+        kept.extend(stays.into_iter().map(|name| (version, name)));
+    }
+    let stays = |known: &image::Compiled<'_>| {
+        known.version == 0 || kept.contains(&(known.version, known.function.name.as_str()))
+    };
+    let functions: Vec<_> = functions.into_iter().filter(stays).collect();
+    let used: BTreeSet<(usize, &str)> = functions
+        .iter()
+        .flat_map(|known| data_of(known.function).map(|name| (known.version, name)))
+        .collect();
+    let is_used = |&(version, name, _): &Constant<'_>| version == 0 || used.contains(&(version, name));
+    (functions, constants.into_iter().filter(is_used).collect())
+}
+
+/// The names of the constants that a function refers to.
+fn data_of(function: &CompiledFunction) -> impl Iterator<Item = &str> {
+    function.symbols.iter().filter_map(|symbol| match symbol {
+        Symbol::Data(name) => Some(name.as_str()),
+        _ => None,
+    })
 }
 
 fn kinds_of(func: &Func) -> Kinds {

@@ -662,8 +662,8 @@ fn make(
     engine.need_open_doors()?;
     let module = program.module();
     image::write(path, &engine.making().image(module, ids, None)?)?;
-    let bytes = brolga_aot::image::read_file(path)?;
-    Ok(engine.open_in(&bytes, module.cx.clone(), globals)?.unit)
+    let file = image::ImageFile::open(path)?;
+    Ok(engine.open_in(&file, module.cx.clone(), globals)?.unit)
 }
 
 /// The first reason why a function has no native form, and how many more there are.

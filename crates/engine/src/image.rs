@@ -31,8 +31,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use brolga_aot::executable::executable_object;
-use brolga_aot::image::{self, Expected, ImageError, ImageParts};
+use brolga_aot::executable::{append, executable_object};
+use brolga_aot::image::{self, Expected, ImageParts};
 use brolga_codegen::compile::CompileError;
 use brolga_codegen::compiled::CompiledFunction;
 use brolga_codegen::entry::{compile_entry, entry_function, entry_name};
@@ -47,14 +47,14 @@ use brolga_ir::heap_abi::HeapAbi;
 use brolga_ir::{Arch, Context, Func, FuncId, Module};
 use brolga_jit::{
     BuildError, Compiled, Globals, ImageCode, ImageFunction, ImageFunctions, ImageLinkage, JitError,
-    JitOptions, Source, Style, compile_for,
+    JitOptions, Source, Style, WriteCode, compile_for,
 };
 use brolga_opt::OptLevel;
 use brolga_runtime::FrameMaps;
 use brolga_runtime::heap::DEFAULT_ABI;
 
 use crate::boxed::{self, Recipe};
-use crate::clones::Clones;
+use crate::clones::{Clones, with_gain};
 use crate::emission::{Emission, weight};
 use crate::engine::{Engine, Unit, set_globals};
 use crate::error::Error;
@@ -71,8 +71,8 @@ pub use crate::image_info::{ImageInfo, info, program_id};
 pub use crate::library::{Library, LibraryImage};
 pub use crate::main_call::UntakenArguments;
 pub use crate::options::{BuildReport, Progress};
-pub use brolga_aot::executable::{ExecutableError, Linker};
-pub use brolga_aot::image::{Export, HEADER_BYTES, is_header_of, read_file};
+pub use brolga_aot::executable::{Appended, ExecutableError, Linker, appended};
+pub use brolga_aot::image::{Export, HEADER_BYTES, ImageError, ImageFile, read_file};
 pub use brolga_codegen::target::help as targets_help;
 pub use bytes::Bytes;
 
@@ -127,11 +127,35 @@ pub fn build_executable(
         Run::Main => (None, "main()"),
         Run::Value(call) => (Some(call), call),
     };
-    // Errors of the call are reported here, not when the executable starts.
-    program.call(text)?;
-    let called = trim::named_in(program.module(), text);
-    let image = Making::new(options).whole(program.module(), called, None)?;
+    let image = image_of_run(program, options, text)?;
     Ok(linker.link(&executable_object(&image, call)?, output.as_ref())?)
+}
+
+/// Builds an executable that runs a program without a linker: a copy of `launcher`, a program that runs what [`appended`] finds in its own file, with an image. Returns
+/// the size of the file in bytes.
+///
+/// # Errors
+/// As [`build`]; the program does not have the called function; the file cannot be written.
+pub fn append_executable(
+    program: &Program,
+    options: &Options,
+    run: Run<'_>,
+    launcher: impl AsRef<Path>,
+    output: impl AsRef<Path>,
+) -> Result<u64, Error> {
+    let (call, text) = match run {
+        Run::Main => (None, "main()"),
+        Run::Value(call) => (Some(call), call),
+    };
+    let image = image_of_run(program, options, text)?;
+    Ok(append(launcher.as_ref(), &image, call, output.as_ref())?)
+}
+
+fn image_of_run(program: &Program, options: &Options, call: &str) -> Result<Vec<u8>, Error> {
+    // Errors of the call are reported here, not when the executable starts.
+    program.call(call)?;
+    let called = trim::named_in(program.module(), call);
+    Making::new(options).whole(program.module(), called, None)
 }
 
 /// The call that an executable makes.
@@ -246,6 +270,9 @@ impl<'a> Making<'a> {
             let objects = unit.data.iter();
             constants.extend(objects.map(|object| (version, object.name.as_str(), object.bytes.as_slice())));
         }
+        let bases: Vec<usize> = versions.iter().map(|version| version.target.base).collect();
+        let is_whole = |version: usize| self.targets.get(version).is_some_and(|target| target.clone_all);
+        let (mut functions, constants) = with_gain(functions, constants, &bases, is_whole);
         let Some(first) = versions.first() else { return Err(TargetError::None.into()) };
         let called: BTreeSet<&Signature> =
             functions.iter().filter_map(|function| function.signature).collect();
@@ -362,7 +389,7 @@ impl Image {
     /// # Errors
     /// As [`Image::program`].
     pub fn declaration(&self, name: &str) -> Result<Option<Func>, Error> {
-        let OpenedFunctions { stored, functions } = &*self.functions;
+        let OpenedFunctions { stored, functions, .. } = &*self.functions;
         match functions.find(&self.unit.symbol(name)) {
             Some(image::Found { id: Some(id), .. }) => {
                 Ok(stored.declaration(id).map_err(ImageError::from)?)
@@ -382,7 +409,7 @@ impl Image {
 
     /// A module with the global variables, and with the declarations of the functions with a bare name.
     pub(crate) fn methods(&self, name: &str) -> Result<Module, Error> {
-        let OpenedFunctions { stored, functions } = &*self.functions;
+        let OpenedFunctions { stored, functions, .. } = &*self.functions;
         let mut module = stored.globals().clone();
         for symbol in functions.named(name) {
             let id = functions.find(&symbol).and_then(|found| found.id);
@@ -420,6 +447,7 @@ impl Image {
 struct OpenedFunctions {
     stored: Stored<Bytes>,
     functions: Arc<image::Functions>,
+    text: image::Text,
 }
 
 impl OpenedFunctions {
@@ -435,8 +463,18 @@ impl OpenedFunctions {
 }
 
 impl ImageFunctions for OpenedFunctions {
-    fn offset(&self, name: &str) -> Option<u32> {
-        self.functions.find(name).map(|found| found.offset)
+    fn load(&self, name: &str, write: WriteCode<'_>) -> Result<Option<u32>, String> {
+        let Some(found) = self.functions.find(name) else { return Ok(None) };
+        self.text.load(found.row, write).map_err(|error| error.to_string())?;
+        Ok(Some(found.offset))
+    }
+
+    fn load_common(&self, write: WriteCode<'_>) -> Result<(), String> {
+        self.text.load_tail(write).map_err(|error| error.to_string())
+    }
+
+    fn load_all(&self, write: WriteCode<'_>) -> Result<(), String> {
+        self.text.load_all(write).map_err(|error| error.to_string())
     }
 
     fn ty(&self, name: &str) -> Result<Option<FunctionType>, String> {
@@ -489,9 +527,11 @@ impl Engine {
     /// # Errors
     /// The doors are closed ([`Options::doors`]). The file cannot be read, is damaged, or was made for another version, heap or processor; the error says which. A symbol that its code
     /// imports is missing. In these cases none of its code has run.
+    ///
+    /// The code of a function is read from the file, which stays open, when it is looked up or first called: a change or a loss of it in the meantime is an error of that look-up.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Image, Error> {
         self.need_open_doors()?;
-        self.open_bytes(image::read_file(path.as_ref())?)
+        self.open_file(&ImageFile::open(path.as_ref())?)
     }
 
     /// Refuses images while the doors are closed.
@@ -502,14 +542,22 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::open`], for the bytes of an image, which are shared for as long as it is used.
+    /// As [`Engine::open`], for the bytes of an image, which are shared for as long as it is used. All of them are checked at once.
     ///
     /// # Errors
     /// As [`Engine::open`].
     pub fn open_bytes(&self, bytes: impl Into<Bytes>) -> Result<Image, Error> {
+        self.open_file(&ImageFile::from(bytes))
+    }
+
+    /// As [`Engine::open`], for a file that is open already.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_file(&self, file: &ImageFile) -> Result<Image, Error> {
         self.need_open_doors()?;
         let globals = Globals::new(self.runtime());
-        let Opened { functions, unit, about } = self.open_in(&bytes.into(), Context::new(), &globals)?;
+        let Opened { functions, unit, about } = self.open_in(file, Context::new(), &globals)?;
         set_globals(functions.stored.globals(), &globals, self.runtime())?;
         Ok(Image { functions, program: Arc::default(), unit, globals, about })
     }
@@ -517,15 +565,16 @@ impl Engine {
     /// As [`Engine::open_bytes`], with the names and types of a context, and existing global variables, which are not set.
     pub(crate) fn open_in(
         &self,
-        bytes: &Bytes,
+        file: &ImageFile,
         cx: Arc<Context>,
         globals: &Globals,
     ) -> Result<Opened, Error> {
         let (abi, features) = (abi_of(self.runtime().heap().abi()), self.image_features()?);
-        let image = image::read(bytes, cx, &Expected { arch: Arch::HOST, abi, features: &features })?;
+        let image = image::read(file, cx, &Expected { arch: Arch::HOST, abi, features: &features })?;
         let image::Image {
             module: stored,
-            code,
+            code: text,
+            code_bytes,
             constants,
             imports_at,
             imports,
@@ -535,14 +584,14 @@ impl Engine {
             needs_heap,
             target,
         } = image;
-        let opened = Arc::new(OpenedFunctions { stored, functions: Arc::new(functions) });
+        let opened = Arc::new(OpenedFunctions { stored, functions: Arc::new(functions), text });
         let cx = opened.stored.cx();
         for global in opened.stored.globals().globals() {
             globals.describe(cx, global);
         }
         let listed: Arc<dyn ImageFunctions> = opened.clone();
         let code = ImageCode {
-            code: &code,
+            bytes: code_bytes,
             constants: &constants,
             imports_at,
             imports: &imports,

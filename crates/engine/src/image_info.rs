@@ -59,7 +59,7 @@ pub fn program_id(program: &Program) -> Fingerprint {
     id_of(program.module())
 }
 
-fn id_of(module: &Module) -> Fingerprint {
+pub(crate) fn id_of(module: &Module) -> Fingerprint {
     let mut digest = Digest::new("program");
     digest.bytes(&binary::write(module));
     digest.finish()

@@ -143,18 +143,9 @@ pub fn seal(bytes: &mut [u8]) {
     header[8..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Seals a damaged image to its last byte, so that the reader proceeds past them.
+/// Makes the checksums of a damaged image right, so that the reader proceeds past them.
 pub fn seal_image(bytes: &mut [u8]) {
-    // The header follows the program headers, as specified in `aot::image`.
-    const HEADER: usize = 64 + 56 * 5;
-    const CHECKSUM: std::ops::Range<usize> = HEADER + 12..HEADER + 16;
-    const LENGTH: std::ops::Range<usize> = HEADER + 16..HEADER + 24;
-    let length = bytes.len() as u64;
-    let Some(field) = bytes.get_mut(LENGTH) else { return };
-    field.copy_from_slice(&length.to_le_bytes());
-    bytes[CHECKSUM].fill(0);
-    let checksum = crc(&bytes[HEADER..]);
-    bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+    brolga_aot::image::seal(bytes);
 }
 
 /// CRC-32, as used in Ethernet.

@@ -204,7 +204,7 @@ impl Methods {
 pub struct Module {
     /// The names and types.
     pub cx: Arc<Context>,
-    funcs: PrimaryMap<FuncId, Func>,
+    funcs: PrimaryMap<FuncId, FuncRef>,
     /// The later form of each function that has one.
     later: PrimaryMap<FuncId, OnceLock<Box<Func>>>,
     methods: FxHashMap<Type, Methods>,
@@ -215,6 +215,38 @@ pub struct Module {
     noted: ProgramFacts,
     /// Cached result of [`Module::facts`], cleared when a function is added or changed.
     facts: OnceLock<ProgramFacts>,
+}
+
+/// A function of one or several modules, with its symbol as far as it was requested. It is copied when one of them changes it.
+#[derive(Clone, Debug)]
+pub struct FuncRef(Arc<Held>);
+
+#[derive(Clone, Debug)]
+struct Held {
+    func: Func,
+    symbol: OnceLock<Arc<str>>,
+}
+
+impl From<Func> for FuncRef {
+    fn from(func: Func) -> FuncRef {
+        FuncRef(Arc::new(Held { func, symbol: OnceLock::new() }))
+    }
+}
+
+impl std::ops::Deref for FuncRef {
+    type Target = Func;
+
+    fn deref(&self) -> &Func {
+        &self.0.func
+    }
+}
+
+impl FuncRef {
+    fn change(&mut self) -> &mut Func {
+        let held = Arc::make_mut(&mut self.0);
+        held.symbol.take();
+        &mut held.func
+    }
 }
 
 /// Why a function or global cannot be added to a module.
@@ -271,7 +303,12 @@ impl Module {
         }
     }
 
-    pub fn add_func(&mut self, func: Func) -> Result<FuncId, ModuleError> {
+    /// Adds a function, or one that it shares with another module with the same names and types.
+    ///
+    /// # Errors
+    /// It has the argument types of another one, or lacks its function object.
+    pub fn add_func(&mut self, func: impl Into<FuncRef>) -> Result<FuncId, ModuleError> {
+        let func: FuncRef = func.into();
         let key = match func.level {
             Level::High => func.sig.params.first().ok_or(ModuleError::NoFunctionObject)?.ty,
             Level::Low => self.cx.types.function(func.name),
@@ -317,7 +354,15 @@ impl Module {
 
     /// The functions in order of definition, as defined or changed, not in later forms.
     pub fn funcs(&self) -> impl Iterator<Item = (FuncId, &Func)> {
-        self.funcs.iter()
+        self.funcs.iter().map(|(id, func)| (id, &**func))
+    }
+
+    /// A function as defined or changed, to be shared with another module.
+    ///
+    /// # Panics
+    /// If there is no function with this number.
+    pub fn shared(&self, id: FuncId) -> FuncRef {
+        self.funcs[id].clone()
     }
 
     pub fn func_count(&self) -> usize {
@@ -326,13 +371,13 @@ impl Module {
 
     /// A function, in its later form if it has one; `None` if the number belongs to another module.
     pub fn func(&self, id: FuncId) -> Option<&Func> {
-        self.later.get(id)?.get().map_or_else(|| self.funcs.get(id), |later| Some(later))
+        self.later.get(id)?.get().map_or_else(|| self.first_form(id), |later| Some(later))
     }
 
     /// A function as defined or changed, as in [`Module::funcs`]; `None` if the number belongs to another
     /// module.
     pub fn first_form(&self, id: FuncId) -> Option<&Func> {
-        self.funcs.get(id)
+        self.funcs.get(id).map(|func| &**func)
     }
 
     /// Sets the later form of a function, with the same argument types. Does nothing if it has one, or if
@@ -348,7 +393,7 @@ impl Module {
         self.facts.take();
         match self.later.get_mut(id)?.get_mut() {
             Some(later) => Some(later),
-            None => self.funcs.get_mut(id),
+            None => self.funcs.get_mut(id).map(FuncRef::change),
         }
     }
 
@@ -528,6 +573,15 @@ impl Module {
     pub fn symbol(&self, id: FuncId) -> Option<String> {
         Some(self.func(id)?.symbol(&self.cx))
     }
+
+    /// As [`Module::symbol`], made once.
+    ///
+    /// # Panics
+    /// If there is no function with this number.
+    pub fn symbol_of(&self, id: FuncId) -> Arc<str> {
+        let FuncRef(held) = &self.funcs[id];
+        held.symbol.get_or_init(|| held.func.symbol(&self.cx).into()).clone()
+    }
 }
 
 /// A function by a number that this module assigned, in its later form if it has one.
@@ -538,7 +592,7 @@ impl Index<FuncId> for Module {
     type Output = Func;
 
     fn index(&self, id: FuncId) -> &Func {
-        self.later[id].get().map_or(&self.funcs[id], |later| later)
+        self.later[id].get().map_or(&*self.funcs[id], |later| later)
     }
 }
 
@@ -548,7 +602,7 @@ impl IndexMut<FuncId> for Module {
         self.facts.take();
         match self.later[id].get_mut() {
             Some(later) => later,
-            None => &mut self.funcs[id],
+            None => self.funcs[id].change(),
         }
     }
 }

@@ -212,7 +212,7 @@ impl Jit {
     ) -> Result<Arc<LoadedUnit>, LinkError> {
         let Shared { memory, map, .. } = &*self.shared;
         let place = || image_code::place(memory, map, code, imports, owners);
-        self.making_room(code.code.len(), None, LinkError::is_shortage, place)
+        self.making_room(code.bytes, None, LinkError::is_shortage, place)
     }
 
     /// Pages for a unit of object files within a range of addresses, and room for it; `None` if no such addresses are free.

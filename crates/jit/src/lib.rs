@@ -70,7 +70,7 @@ pub use link::cranelift::CraneliftLinker;
 pub use link::foreign::{Foreign, LoadedObject, Outside};
 pub use link::globals::{GlobalError, Globals};
 pub use link::image::ImageLinkage;
-pub use link::image_code::{ImageCode, ImageFunction, ImageFunctions};
+pub use link::image_code::{ImageCode, ImageFunction, ImageFunctions, WriteCode};
 pub use link::linker::{
     DataObject, DataRelocation, Import, LinkError, LinkUnit, Linker, LoadedUnit, Resolver,
 };

@@ -144,6 +144,11 @@ pub fn components(module: &Module, callees: &dyn Fn(FuncId) -> Vec<FuncId>) -> V
     walk(module.funcs().map(|(id, _)| id), &own)
 }
 
+/// A function and all that it reaches in components, callees first, given the callees of each by the caller.
+pub fn components_from(root: FuncId, callees: &dyn Fn(FuncId) -> Vec<FuncId>) -> Vec<Vec<FuncId>> {
+    walk([root], callees)
+}
+
 fn walk(
     roots: impl IntoIterator<Item = FuncId>,
     callees: &dyn Fn(FuncId) -> Vec<FuncId>,

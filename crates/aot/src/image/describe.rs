@@ -2,9 +2,10 @@
 
 use brolga_ir::Arch;
 
-use super::header::{self, machine};
-use super::tables::{CODE, CONSTANTS, FUNCTION_WORDS, FUNCTIONS, MODULE, Reader, TABLES, TARGETS};
-use super::{Export, ImageError, ImageTarget, versions};
+use super::header::{self, Described, machine};
+use super::tables::{CALLEES, CODE, CONSTANTS, FUNCTION_WORDS, FUNCTIONS, MODULE, PIECES, Reader, TARGETS};
+use super::text::Text;
+use super::{Export, ImageError, ImageFile, ImageTarget, read, versions};
 
 /// The description of an image, made by [`describe`]. Sizes are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,11 +36,12 @@ pub struct Description {
 /// The bytes are not an image of this version, or it is damaged.
 pub fn describe(file: &[u8]) -> Result<Description, ImageError> {
     let damaged = |what: &str| ImageError::Damaged { reason: format!("{what} cannot be read") };
-    let header = header::read_any(file)?;
-    let mut tables: [&[u8]; TABLES] = [&[]; TABLES];
-    for (table, place) in tables.iter_mut().zip(&header.tables) {
-        *table = file.get(place.offset..place.offset + place.length).ok_or_else(|| damaged("a table"))?;
-    }
+    let file = ImageFile::from(bytes::Bytes::copy_from_slice(file));
+    let Described { header, front, text, .. } = header::read_any(&file)?;
+    let tables = read::tables(&header.tables, &front);
+    let places = [FUNCTIONS, PIECES, CALLEES].map(|table| header.tables[table]);
+    let text = Text::new(file, front.clone(), places, text);
+    text.ok_or_else(|| damaged("the table of pieces"))?.check()?;
     Ok(Description {
         arch: Arch::ALL.into_iter().find(|&arch| machine(arch) == header.machine),
         abi: header.abi,
@@ -47,8 +49,8 @@ pub fn describe(file: &[u8]) -> Result<Description, ImageError> {
         targets: versions::read(tables[TARGETS]).ok_or_else(|| damaged("the list of targets"))?,
         functions: tables[FUNCTIONS].len() / (4 * FUNCTION_WORDS),
         exports: Reader { tables }.exports().ok_or_else(|| damaged("the table of exports"))?,
-        code: tables[CODE].len(),
-        constants: tables[CONSTANTS].len(),
+        code: header.tables[CODE].length,
+        constants: header.tables[CONSTANTS].length,
         program: tables[MODULE].to_vec(),
     })
 }

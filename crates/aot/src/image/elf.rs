@@ -94,6 +94,8 @@ pub(super) fn write(
         contents[tables::EXPORTS] = &writer.exports;
         contents[tables::NAMES] = &writer.names;
         contents[tables::INDEX] = &writer.index;
+        contents[tables::PIECES] = &writer.pieces;
+        contents[tables::CALLEES] = &writer.callees;
         contents
     };
     for index in tables::FUNCTIONS..TABLES {
@@ -334,6 +336,6 @@ pub(super) fn write(
     elf.write_strtab_section_header();
     elf.write_shstrtab_section_header();
     debug_assert_eq!(elf.reserved_len(), elf.len());
-    header::seal(&mut buffer, write_end);
+    header::seal(&mut buffer, write_end, text_at..imports_at);
     Ok(buffer)
 }

@@ -28,6 +28,7 @@ use super::tables::{
 /// The functions of an image, one entry each: the version for the selected target.
 #[derive(Clone, Debug)]
 pub struct Functions {
+    /// The file up to the text.
     file: Bytes,
     tables: [Place; TABLES],
     count: usize,
@@ -39,6 +40,8 @@ pub struct Functions {
 /// A function found by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
+    /// Its row in the table of functions.
+    pub row: usize,
     /// The offset of its code from the start of the image's code.
     pub offset: u32,
     /// The function of the module, if it has one.
@@ -76,7 +79,7 @@ impl Functions {
     fn checked_count(&self) -> Option<usize> {
         let reader = self.reader();
         let count = rows(reader.tables[FUNCTIONS], FUNCTION_WORDS)?;
-        let code = reader.tables[CODE].len() as u64;
+        let code = self.tables[CODE].length as u64;
         let mut end = 0;
         for [_, _, offset, size, .., version, _] in all_rows::<FUNCTION_WORDS>(reader.tables[FUNCTIONS]) {
             let last = u64::from(offset) + u64::from(size);
@@ -148,7 +151,7 @@ impl Functions {
         let [_, _, offset, _, _, _, _, signature, _, _]: [u32; FUNCTION_WORDS] =
             row(self.table(FUNCTIONS), chosen)?;
         let signature = if signature == NONE { None } else { Some(self.reader().signature(signature)?) };
-        Some(Found { offset, id: self.id(chosen), signature })
+        Some(Found { row: chosen, offset, id: self.id(chosen), signature })
     }
 
     /// The rank of a row's version, best first; `None` if its target was not selected.

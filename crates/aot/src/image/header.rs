@@ -13,13 +13,17 @@
 //! The reader uses nothing else. Symbols and section headers come after it, and the ELF header counts them,
 //! so `strip` and `objcopy` leave an image valid.
 //!
-//! The checksum is a CRC-32 of the sealed part with zeros in its own position: it detects every change of up
-//! to 32 consecutive bits, and misses any other with a probability of 2⁻³². It detects damage, not malice.
+//! The checksum is a CRC-32 of the sealed part without the text, with zeros in its own position: it detects every
+//! change of up to 32 consecutive bits, and misses any other with a probability of 2⁻³². It detects damage, not
+//! malice. The text has checksums of its own, one for each function (`text.rs`), which the first one covers.
+
+use std::ops::Range;
 
 use brolga_ir::Arch;
+use bytes::Bytes;
 
-use super::tables::TABLES;
-use super::{ImageError, PAGE};
+use super::tables::{CODE, CONSTANTS, FUNCTION_WORDS, FUNCTIONS, PIECES, TABLES};
+use super::{ImageError, ImageFile, PAGE};
 
 const MAGIC: [u8; 8] = *b"BRLGIMG\x1a";
 const VERSION: u32 = 5;
@@ -92,49 +96,112 @@ impl Header {
     }
 }
 
-/// Whether the header that the system's loader has put into memory equals the header of `file`.
-pub fn is_header_of(in_memory: &[u8; BYTES], file: &[u8]) -> bool {
-    file.get(AT..AT + BYTES) == Some(in_memory)
-}
-
-/// Writes the end of the sealed part and its checksum into a file.
-pub(super) fn seal(file: &mut [u8], end: usize) {
+/// Writes the end of the sealed part and its checksum into a file; `text` has its own checksums.
+pub(super) fn seal(file: &mut [u8], end: usize, text: Range<usize>) {
     if let Some(field) = file.get_mut(AT + 16..AT + 24) {
         field.copy_from_slice(&(end as u64).to_le_bytes());
     }
-    let sum = checksum(file.get(AT..end).unwrap_or_default());
+    let of = |range: Range<usize>| file.get(range).unwrap_or_default();
+    let sum = checksum(of(AT..text.start), of(text.end..end));
     if let Some(field) = file.get_mut(AT + CHECKSUM..AT + CHECKSUM + 4) {
         field.copy_from_slice(&sum.to_le_bytes());
     }
 }
 
-/// The checksum of a sealed part.
-fn checksum(sealed: &[u8]) -> u32 {
+/// Makes the checksums of damaged bytes right, for tests of what comes after them. Nothing if there is no header.
+pub fn seal_again(file: &mut [u8]) {
+    let word = |file: &[u8], at: usize| {
+        file.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word) as usize)
+    };
+    let place = |file: &[u8], table: usize| {
+        let at = AT + DIRECTORY + 8 * table;
+        (word(file, at), word(file, at + 4))
+    };
+    let end = word(file, AT + 16).min(file.len());
+    let text_at = place(file, CODE).0;
+    let text = text_at..text_at.saturating_add(word(file, AT + 40)).min(end);
+    let ((functions, bytes), (pieces, _)) = (place(file, FUNCTIONS), place(file, PIECES));
+    let count = bytes / (4 * FUNCTION_WORDS);
+    let offset = |file: &[u8], row: usize, column: usize| {
+        word(file, functions.saturating_add(4 * (FUNCTION_WORDS * row + column)))
+    };
+    let tail =
+        |file: &[u8]| count.checked_sub(1).map_or(0, |row| offset(file, row, 2) + offset(file, row, 3));
+    for row in 0..=count.min(file.len()) {
+        let start = |row| if row < count { offset(file, row, 2) } else { tail(file) };
+        let stop = if row < count { start(row + 1) } else { text.len() };
+        let code = file.get(text.start.saturating_add(start(row))..text.start.saturating_add(stop));
+        let sum = checksum_of(&[code.unwrap_or_default()]);
+        if let Some(field) = file.get_mut(pieces.saturating_add(8 * row)..).and_then(<[u8]>::first_chunk_mut)
+        {
+            *field = sum.to_le_bytes();
+        }
+    }
+    if text.start >= AT + BYTES && text.start <= text.end {
+        seal(file, end, text);
+    }
+}
+
+/// The checksum of a sealed part: from the header to the text, and from there on.
+fn checksum(front: &[u8], back: &[u8]) -> u32 {
+    let (before, rest) = front.split_at(CHECKSUM.min(front.len()));
+    checksum_of(&[before, &[0; 4], rest.get(4..).unwrap_or_default(), back])
+}
+
+/// The CRC-32 of bytes.
+pub(super) fn checksum_of(parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    let (before, rest) = sealed.split_at(CHECKSUM.min(sealed.len()));
-    hasher.update(before);
-    hasher.update(&[0; 4]);
-    hasher.update(rest.get(4..).unwrap_or_default());
+    parts.iter().for_each(|part| hasher.update(part));
     hasher.finalize()
 }
 
-/// Reads the header of a file and checks it against the file and this process.
-pub(super) fn read(file: &[u8], expected: &Expected<'_>) -> Result<Header, ImageError> {
-    let (header, end) = checked(file)?;
-    let (found, known) = (word(header, MACHINE), machine(expected.arch));
-    if found != u32::from(known) {
-        return Err(ImageError::Machine { found: found as u16, known });
+/// What is read when an image is opened: everything but the text.
+pub(super) struct Described {
+    pub(super) header: Header,
+    /// The file up to the text.
+    pub(super) front: Bytes,
+    /// The text in the file, with the padding up to the imports.
+    pub(super) text: Range<usize>,
+    /// From the imports to the end of the sealed part.
+    pub(super) back: Bytes,
+}
+
+/// Reads everything but the text of a file, and checks it against the file and this process.
+pub(super) fn read(file: &ImageFile, expected: &Expected<'_>) -> Result<Described, ImageError> {
+    let described = read_any(file)?;
+    let Header { machine: found, abi, .. } = described.header;
+    let known = machine(expected.arch);
+    if found != known {
+        return Err(ImageError::Machine { found, known });
     }
-    let abi = wide(header, ABI);
     if abi != expected.abi {
         return Err(ImageError::Abi { found: abi, known: expected.abi });
     }
-    contents((header, end))
+    Ok(described)
 }
 
-/// Reads the header of a file for whatever machine and ABI, and checks it against the file.
-pub(super) fn read_any(file: &[u8]) -> Result<Header, ImageError> {
-    contents(checked(file)?)
+/// Reads everything but the text of a file for whatever machine and ABI, and checks it against the file.
+pub(super) fn read_any(file: &ImageFile) -> Result<Described, ImageError> {
+    let start = file.start(AT + BYTES)?;
+    let (header, end) = checked(&start, file.length())?;
+    let damaged = |reason: &str| ImageError::Damaged { reason: reason.to_owned() };
+    let text_at = word(header, DIRECTORY + 8 * CODE) as usize;
+    let imports_at = word(header, 40) as usize;
+    if !imports_at.is_multiple_of(PAGE) {
+        return Err(damaged("the imports do not begin with a page"));
+    }
+    let text = text_at..text_at.saturating_add(imports_at);
+    if text_at < AT + BYTES || text.end > end {
+        return Err(damaged("the code is outside the sealed part"));
+    }
+    let (front, back) = (file.read(0..text.start)?, file.read(text.end..end)?);
+    if front.get(..start.len()) != Some(&*start)
+        || checksum(front.get(AT..).unwrap_or_default(), &back) != word(header, CHECKSUM)
+    {
+        return Err(damaged("its bytes do not have the checksum that was written with them"));
+    }
+    let header = contents(header, &text, end)?;
+    Ok(Described { header, front, text, back })
 }
 
 fn word(header: &[u8; BYTES], at: usize) -> u32 {
@@ -145,49 +212,53 @@ fn wide(header: &[u8; BYTES], at: usize) -> u64 {
     u64::from(word(header, at)) | u64::from(word(header, at + 4)) << 32
 }
 
-/// The header of a file of this version whose sealed part is as it was written, and the end of that part.
-fn checked(file: &[u8]) -> Result<(&[u8; BYTES], usize), ImageError> {
+/// The header of this version at the start of a file with this length, and the end of its sealed part.
+fn checked(start: &[u8], length: usize) -> Result<(&[u8; BYTES], usize), ImageError> {
     let not = |reason| Err(ImageError::NotAnImage { reason });
-    if file.get(..4) != Some(&ELF_MAGIC) {
+    if start.get(..4) != Some(&ELF_MAGIC) {
         return not("it is not an ELF file");
     }
-    let Some(header) = file.get(AT..).and_then(<[u8]>::first_chunk::<BYTES>) else {
+    let Some(magic) = start.get(AT..AT + 8) else {
         return not("it ends before the header of an image");
     };
-    if header[..8] != MAGIC {
+    if magic != MAGIC {
         return not("it has no header of an image");
     }
-    if word(header, 8) != VERSION {
-        return Err(ImageError::Version { found: word(header, 8), known: VERSION });
+    // The place of the version is the same in all versions, and the size of the header is not.
+    if let Some(version) = start.get(AT + 8..).and_then(<[u8]>::first_chunk)
+        && u32::from_le_bytes(*version) != VERSION
+    {
+        return Err(ImageError::Version { found: u32::from_le_bytes(*version), known: VERSION });
     }
+    let Some(header) = start.get(AT..).and_then(<[u8]>::first_chunk::<BYTES>) else {
+        return not("it ends before the header of an image");
+    };
     let end = wide(header, 16);
-    let sealed = usize::try_from(end).ok().and_then(|end| file.get(AT..end));
-    let Some(sealed) = sealed.filter(|sealed| sealed.len() >= BYTES) else {
-        let reason = format!("it has {} bytes, and was written with {end} or more", file.len());
+    let sealed = usize::try_from(end).ok().filter(|&end| end <= length && end >= AT + BYTES);
+    let Some(sealed) = sealed else {
+        let reason = format!("it has {length} bytes, and was written with {end} or more");
         return Err(ImageError::Damaged { reason });
     };
-    if checksum(sealed) != word(header, CHECKSUM) {
-        let reason = "its bytes do not have the checksum that was written with them".to_owned();
-        return Err(ImageError::Damaged { reason });
-    }
-    Ok((header, sealed.len() + AT))
+    Ok((header, sealed))
 }
 
-/// The contents of a header, with tables inside the sealed part, which ends at `end`.
-fn contents((header, end): (&[u8; BYTES], usize)) -> Result<Header, ImageError> {
+/// The contents of a header. Tables are before the text, and constants after it, up to `end`.
+fn contents(header: &[u8; BYTES], text: &Range<usize>, end: usize) -> Result<Header, ImageError> {
     let damaged = |reason: &str| Err(ImageError::Damaged { reason: reason.to_owned() });
     let mut tables = [Place::default(); TABLES];
     for (index, place) in tables.iter_mut().enumerate() {
         let at = DIRECTORY + 8 * index;
         *place = Place { offset: word(header, at) as usize, length: word(header, at + 4) as usize };
-        if place.offset > end || place.length > end - place.offset {
-            return damaged("a table is outside the sealed part");
+        let part = match index {
+            CODE => text.clone(),
+            CONSTANTS => text.end..end,
+            FUNCTIONS.. => 0..text.start,
+        };
+        if place.offset < part.start || place.offset > part.end || place.length > part.end - place.offset {
+            return damaged("a table is outside its part of the file");
         }
     }
-    let imports_at = word(header, 40) as usize;
-    if !imports_at.is_multiple_of(PAGE) {
-        return damaged("the imports do not begin with a page");
-    }
     let (machine, abi) = (word(header, MACHINE) as u16, wide(header, ABI));
+    let imports_at = text.len();
     Ok(Header { machine, abi, needs_heap: word(header, 36) & NEEDS_HEAP != 0, imports_at, tables })
 }

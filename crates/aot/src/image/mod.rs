@@ -38,9 +38,10 @@
 //! | imports, constants | read, write | |
 //!
 //! **Reading trusts only the text.** First the magic number and the version are checked, then the length and
-//! the checksum of what is mapped, then ABI id, machine and targets; only then are the tables read, with
-//! bounds checks. What follows the mapped part is for tools and may be stripped. The module is read by `brolga_ir::binary` and verified. Machine code cannot be checked: an
-//! image is code, and is opened by an explicit path only.
+//! the checksum of all but the text, then ABI id, machine and targets; only then are the tables read, with
+//! bounds checks. The text has a checksum for each function, which is compared when the function is loaded (`text.rs`).
+//! What follows the sealed part is for tools and may be stripped. The module is read by `brolga_ir::binary` and
+//! verified. What machine code does cannot be checked: an image is code, and is opened by an explicit path only.
 //!
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on
 //! addresses, hash order or time. The same input produces the same bytes.
@@ -49,11 +50,10 @@
 //! function is looked up directly in the tables (`functions.rs`), and the IR of the program is read when it
 //! is first requested.
 //!
-//! **Cost.** Writing is linear in the code. Opening takes one checksum and one pass over the rows of the
-//! table of functions, the imports and the global variables.
+//! **Cost.** Writing is linear in the code. Opening reads all but the text, with one checksum, and passes once over the
+//! rows of the table of functions, the imports and the global variables. Code is read when it is needed.
 //!
-//! Not done: mapping the file instead of copying it, omitting the code of targets that are not selected,
-//! formats other than ELF.
+//! Not done: sharing code pages between processes; formats other than ELF.
 //!
 //! | file | contents |
 //! |---|---|
@@ -65,7 +65,9 @@
 //! | `exports.rs` | entries for C |
 //! | `versions.rs` | several targets in one image, and the selection of one |
 //! | `describe.rs` | the description of an image of any machine |
-//! | `read.rs` | from bytes to an [`Image`] |
+//! | `read.rs` | from a file to an [`Image`] |
+//! | `source.rs` | the open file, or bytes in memory |
+//! | `text.rs` | the text, loaded function by function |
 //! | `write.rs` | from a program's code to bytes, and the atomic replacement of a file |
 
 mod describe;
@@ -75,9 +77,11 @@ mod functions;
 mod header;
 mod place;
 mod read;
+mod source;
 pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
+mod text;
 mod versions;
 mod write;
 
@@ -93,8 +97,12 @@ use crate::build_id::BuildId;
 pub use describe::{Description, describe};
 pub use functions::{Found, FrameRows, Functions};
 pub(crate) use header::machine;
-pub use header::{BYTES as HEADER_BYTES, Expected, is_header_of};
+#[doc(hidden)]
+pub use header::seal_again as seal;
+pub use header::{BYTES as HEADER_BYTES, Expected};
 pub use read::{read, read_file};
+pub use source::ImageFile;
+pub use text::{Text, WriteCode};
 pub use versions::{ImageTarget, Rejected};
 pub use write::{build, write_file};
 
@@ -156,8 +164,10 @@ pub struct Compiled<'a> {
 pub struct Image {
     /// The program.
     pub module: Stored<Bytes>,
-    /// The machine code.
-    pub code: Bytes,
+    /// The machine code, read when it is needed.
+    pub code: Text,
+    /// The number of bytes of machine code.
+    pub code_bytes: usize,
     /// The constants, which follow the imports.
     pub constants: Bytes,
     /// The distance from the start of the code to the imports.

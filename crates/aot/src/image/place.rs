@@ -46,6 +46,10 @@ pub(super) struct Placed<'a> {
     pub(super) imports_at: usize,
     pub(super) imports: Vec<&'a Symbol>,
     pub(super) constants: Vec<u8>,
+    /// For each function, the functions that its code refers to, by number.
+    pub(super) callees: Vec<Vec<u32>>,
+    /// The end of the last function.
+    pub(super) tail_at: usize,
 }
 
 /// The target of a symbol.
@@ -75,6 +79,7 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
             return Err(malformed(&function.name, "is defined twice"));
         }
     }
+    let tail_at = end;
     let mut imports = Imports::default();
     let mut stubs: BTreeMap<usize, usize> = BTreeMap::new();
     let mut names = BTreeMap::new();
@@ -119,8 +124,9 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
         within_limit(at + bytes.len())?;
     }
     let mut code = vec![trap(parts.arch); end];
+    let mut callees = vec![Vec::new(); offsets.len()];
     let word = |import: usize| imports_at + 8 * import;
-    for (compiled, &at) in parts.functions.iter().zip(&offsets) {
+    for ((compiled, &at), callees) in parts.functions.iter().zip(&offsets).zip(&mut callees) {
         let (function, at, chain) = (compiled.function, at as usize, &chains[compiled.version]);
         code[at..at + function.code.len()].copy_from_slice(&function.code);
         for reloc in &function.relocs {
@@ -129,7 +135,12 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
                 RelocTarget::Symbol(index) => {
                     let symbol = &function.symbols[index as usize];
                     let found = match symbol {
-                        Symbol::Function(name) => own(&functions, chain, name),
+                        Symbol::Function(name) => {
+                            let found = own(&functions, chain, name);
+                            let row = found.and_then(|at| offsets.binary_search(&(at as u32)).ok());
+                            callees.extend(row.map(|row| row as u32));
+                            found
+                        }
                         Symbol::Data(name) => own(&names, chain, name).map(|index| constant_offsets[index]),
                         _ => None,
                     };
@@ -183,7 +194,11 @@ pub(super) fn place<'a>(parts: &ImageParts<'a>) -> Result<Placed<'a>, ImageError
     for (&import, &at) in &stubs {
         write_stub(parts.arch, &mut code, at, word(import)).ok_or_else(|| too_large(word(import)))?;
     }
-    Ok(Placed { code, offsets, imports_at, imports: imports.list, constants })
+    for callees in &mut callees {
+        callees.sort_unstable();
+        callees.dedup();
+    }
+    Ok(Placed { code, offsets, imports_at, imports: imports.list, constants, callees, tail_at })
 }
 
 /// The definition of this name in the first target of a chain that has one.

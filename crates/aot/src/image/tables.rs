@@ -14,6 +14,8 @@
 //! | exports | function (offset, length), name for C (offset, length) |
 //! | names | for each row of functions: bare name (offset, length), function of the module or none, whether it has a body |
 //! | index | rows of functions by name and target, then the first target's rows by bare name |
+//! | pieces | for each row of functions, and for what follows the last: checksum of its text, first callee |
+//! | callees | rows of functions that the code refers to |
 //!
 //! The lines, maps and inlined bodies of a function end where the next function's begin, and bodies are numbered from its first. Signatures are bytes: the number of
 //! parameters, the number of results, and one byte for each.
@@ -31,7 +33,7 @@ use brolga_ir::func::LineColumn;
 use super::{Export, Function};
 
 /// The number of tables of an image, in the order of the header.
-pub(crate) const TABLES: usize = 15;
+pub(crate) const TABLES: usize = 17;
 pub(crate) const CODE: usize = 0;
 pub(crate) const CONSTANTS: usize = 1;
 pub(crate) const FUNCTIONS: usize = 2;
@@ -47,6 +49,8 @@ pub(crate) const EXPORTS: usize = 11;
 pub(crate) const NAMES: usize = 12;
 pub(crate) const INDEX: usize = 13;
 pub(crate) const INLINED: usize = 14;
+pub(crate) const PIECES: usize = 15;
+pub(crate) const CALLEES: usize = 16;
 
 /// An absent offset or index.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -55,6 +59,7 @@ const LINE_WORDS: usize = 3;
 const INLINED_WORDS: usize = 4;
 pub(crate) const MAP_WORDS: usize = 2;
 pub(crate) const NAME_WORDS: usize = 4;
+pub(crate) const PIECE_WORDS: usize = 2;
 const IMPORT_WORDS: usize = 10;
 const EXPORT_WORDS: usize = 4;
 
@@ -92,6 +97,8 @@ pub(crate) struct Writer {
     pub(crate) exports: Vec<u8>,
     pub(crate) names: Vec<u8>,
     pub(crate) index: Vec<u8>,
+    pub(crate) pieces: Vec<u8>,
+    pub(crate) callees: Vec<u8>,
     /// The types that imports refer to, by number.
     pub(crate) types: Vec<Type>,
 }

@@ -128,7 +128,8 @@ fn built_as(
 
 fn opened(bytes: &[u8]) -> Result<Image, ImageError> {
     let cx: Arc<Context> = Context::new();
-    read(&Bytes::copy_from_slice(bytes), cx, &Expected { arch: Arch::X86_64, abi: ABI, features: &[] })
+    let file = super::ImageFile::from(Bytes::copy_from_slice(bytes));
+    read(&file, cx, &Expected { arch: Arch::X86_64, abi: ABI, features: &[] })
 }
 
 /// The code of an image for aarch64 with a function that has these references, and a function `g`.
@@ -253,8 +254,9 @@ fn a_written_image_is_read_back() {
 #[test]
 fn references_lead_where_they_should() {
     let image = opened(&image()).unwrap();
+    let code = all_code(&image);
     let target = |at: usize| {
-        let distance = i32::from_le_bytes(*image.code[at..].first_chunk().unwrap());
+        let distance = i32::from_le_bytes(*code[at..].first_chunk().unwrap());
         (at as i64 + 4 + i64::from(distance)) as usize
     };
     let count = imports().len();
@@ -266,15 +268,66 @@ fn references_lead_where_they_should() {
     let g = image.functions.find("g").unwrap().offset as usize;
     // Addresses inside the image are computed, not loaded.
     let (constant, address) = (7 * count, 7 * (count + 1));
-    assert_eq!((image.code[constant + 1], image.code[address + 1]), (0x8d, 0x8d));
+    assert_eq!((code[constant + 1], code[address + 1]), (0x8d, 0x8d));
     let at = target(constant + 3) - image.imports_at - 8 * count;
     assert_eq!(&image.constants[at..at + 14], b"constant bytes");
     assert_eq!(target(address + 3), g);
     let calls = 7 * (2 * count + 2);
     assert_eq!(target(calls + 1), g);
     let stub = target(calls + 6);
-    assert_eq!(image.code[stub..stub + 2], [0xff, 0x25]);
+    assert_eq!(code[stub..stub + 2], [0xff, 0x25]);
     assert_eq!(target(stub + 2), image.imports_at, "the stub jumps through the word of the routine");
+}
+
+/// The whole text.
+fn all_code(image: &Image) -> Vec<u8> {
+    let mut code = vec![0; image.imports_at];
+    image.code.load_all(&mut |at, bytes| code[at..at + bytes.len()].copy_from_slice(bytes)).unwrap();
+    code
+}
+
+#[test]
+fn a_function_is_loaded_with_what_it_refers_to() {
+    let folder = std::env::temp_dir().join(format!("brolga-image-text-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.so");
+    let call = |name: &str| vec![(Symbol::Function(name.to_owned()), RelocKind::X86CallPcRel4)];
+    let functions = [
+        function("f", vec![Symbol::Function("h".to_owned())], call("g")),
+        function("g", vec![], call("g")),
+        function("alone", vec![], vec![]),
+        function("h", vec![], vec![(Symbol::Routine("brolga_unwind".to_owned()), RelocKind::X86CallPltRel4)]),
+    ];
+    let bytes = built(&functions, &[]).unwrap();
+    super::write_file(&path, &bytes).unwrap();
+    let open = || {
+        let file = super::ImageFile::open(&path).unwrap();
+        read(&file, Context::new(), &Expected { arch: Arch::X86_64, abi: ABI, features: &[] }).unwrap()
+    };
+    let whole = all_code(&open());
+    let image = open();
+    let row = |name: &str| image.functions.find(name).unwrap().row;
+    let load = |name: &str| {
+        let mut loaded = Vec::new();
+        let done = image.code.load(row(name), &mut |at, bytes| {
+            assert_eq!(&whole[at..at + bytes.len()], bytes);
+            loaded.push(at);
+        });
+        done.map(|()| loaded)
+    };
+    let at = |name: &str| image.functions.find(name).unwrap().offset as usize;
+    assert_eq!(load("f").unwrap(), [at("f"), at("g"), at("h")]);
+    assert_eq!(load("g").unwrap(), [] as [usize; 0], "it has been loaded");
+    // A file that loses its end, or another byte, is an error of what was not loaded.
+    let text = whole.len();
+    let place = bytes.windows(text).position(|part| part == whole).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0x90], (place + at("alone")) as u64).unwrap();
+    assert!(load("alone").unwrap_err().to_string().contains("does not have the checksum"));
+    file.set_len((place + at("alone")) as u64).unwrap();
+    assert!(load("alone").unwrap_err().to_string().starts_with("cannot read `"));
+    assert_eq!(load("h").unwrap(), [] as [usize; 0]);
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -367,10 +420,10 @@ fn files_that_are_not_images_are_refused_with_a_reason() {
     let with = |at: usize, byte: u8| {
         let mut bytes = whole.clone();
         bytes[header::AT + at] ^= byte;
-        header::seal(&mut bytes, sealed(&whole));
+        super::seal(&mut bytes);
         opened(&bytes).unwrap_err()
     };
-    assert!(matches!(with(8, 2), ImageError::Version { found: 6, known: 4 }));
+    assert!(matches!(with(8, 2), ImageError::Version { found: 7, known: 5 }));
     assert!(matches!(with(24, 1), ImageError::Abi { known: ABI, .. }));
     assert!(matches!(with(32, 1), ImageError::Machine { .. }));
 }
@@ -416,7 +469,7 @@ fn the_best_version_is_chosen_and_calls_its_own() {
         let open = |features: &[&str]| {
             let features: Vec<String> = features.iter().map(|&feature| feature.to_owned()).collect();
             read(
-                &bytes.clone().into(),
+                &super::ImageFile::from(bytes.clone()),
                 Context::new(),
                 &Expected { arch: Arch::X86_64, abi: ABI, features: &features },
             )
@@ -440,9 +493,9 @@ fn the_best_version_is_chosen_and_calls_its_own() {
             };
             assert_eq!((image.target.as_str(), of("f"), of("g")), (name, f, g), "base {base}");
         }
-        let image = open(&[]);
+        let code = all_code(&open(&[]));
         let callee = |g: usize| {
-            let distance = i32::from_le_bytes(*image.code[g + 1..].first_chunk().unwrap());
+            let distance = i32::from_le_bytes(*code[g + 1..].first_chunk().unwrap());
             (g as i64 + 5 + i64::from(distance)) as usize
         };
         assert_eq!((callee(32), callee(96)), (0, 64), "each calls the version of its target");
@@ -533,10 +586,11 @@ fn damage(count: usize, seed: u64) {
             }
         }
         assert!(opened(&bytes).is_err(), "turn {turn} of seed {seed} was not noticed");
-        header::seal(&mut bytes, end);
+        super::seal(&mut bytes);
         // Reading anything later must not panic either.
         if let Ok(image) = opened(&bytes) {
             let _ = (image.module.module(), image.functions.all(), image.functions.ids().count());
+            let _ = (0..4).map(|function| image.code.load(function, &mut |_, _| ()).is_ok()).count();
             for name in image.functions.names() {
                 let found = image.functions.find(&name).and_then(|found| found.id);
                 let _ = found.map(|id| image.module.declaration(id));

@@ -11,7 +11,8 @@ use std::path::Path;
 use brolga_files::fresh;
 use brolga_ir::{Arch, FuncId, binary};
 
-use super::place::{LIMIT, place};
+use super::header::checksum_of;
+use super::place::{LIMIT, Placed, place};
 use super::tables::{FUNCTION_WORDS, NONE, Writer, put, row};
 use super::{Function, ImageError, ImageParts, elf, exports, versions};
 
@@ -45,12 +46,26 @@ pub fn build(parts: &ImageParts<'_>) -> Result<Vec<u8>, ImageError> {
     let entries = parts.library.map(exports::place).transpose()?;
     parts.library.iter().flat_map(|library| library.exports).for_each(|(export, _)| tables.export(export));
     name(parts, &mut tables);
+    pieces(&placed, &mut tables);
     let module = binary::write_with_types(parts.module, &tables.types);
     let file = elf::write(parts, &placed, entries.as_ref(), &tables, targets.as_bytes(), &module)?;
     if file.len() > LIMIT {
         return Err(ImageError::TooLarge { bytes: file.len(), limit: LIMIT });
     }
     Ok(file)
+}
+
+/// Writes the checksums of the functions' text, and the functions that each refers to.
+fn pieces(placed: &Placed<'_>, tables: &mut Writer) {
+    let ends = placed.offsets.iter().skip(1).map(|&offset| offset as usize).chain([placed.tail_at]);
+    let mut first = 0;
+    for ((&start, end), callees) in placed.offsets.iter().zip(ends).zip(&placed.callees) {
+        put(&mut tables.pieces, &[checksum_of(&[&placed.code[start as usize..end]]), first]);
+        put(&mut tables.callees, callees);
+        first += callees.len() as u32;
+    }
+    let padding = vec![0; placed.imports_at - placed.code.len()];
+    put(&mut tables.pieces, &[checksum_of(&[&placed.code[placed.tail_at..], &padding]), first]);
 }
 
 /// Writes the bare names of functions, their numbers in the module, and the index by which names and bare

@@ -16,27 +16,38 @@
 //! So the number covers at least everything that was inlined: a change of an unused input costs a compilation, but no change is missed. The rule is the same as in
 //! `session/invalidation.rs`, where a redefinition finds the functions to recompile.
 //!
-//! Cost: each function is copied, written in binary form and hashed once.
+//! Cost: each function that a requested one reaches is copied, written in binary form and hashed once; all functions, if one of these makes a call that is decided at run time.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use brolga_aot::package::{Edge, Seen};
 use brolga_cache::{Digest, Fingerprint};
 use brolga_ir::effects::Summary;
 use brolga_ir::func::CalleeData;
 use brolga_ir::{Func, FuncId, Module, Op, Type, Value, binary};
-use brolga_opt::callgraph::components;
+use brolga_opt::callgraph::components_from;
+
+use crate::sync::lock;
 
 /// A function object with more methods counts as a call of any function, to keep the graph small.
 const MOST_METHODS: usize = 64;
 
-/// The numbers of a module's functions.
+/// The numbers of a module's functions, each made when it is first requested.
 pub(crate) struct Keys {
-    by_func: BTreeMap<FuncId, Fingerprint>,
+    /// Whether code refers to profile sites.
+    has_sites: bool,
+    program: Fingerprint,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
     nodes: BTreeMap<FuncId, Node>,
     of_component: BTreeMap<FuncId, Fingerprint>,
-    all: Fingerprint,
-    program: Fingerprint,
+    /// The hash of all functions, if it was needed.
+    all: Option<Fingerprint>,
 }
 
 /// A function, and the possible targets of its calls.
@@ -47,77 +58,108 @@ struct Node {
     calls_anything: bool,
 }
 
-impl Keys {
-    /// The numbers of all functions of a verified module, in their defined forms. `note` is a further input of the code of a function and of functions that see it;
-    /// `has_sites` tells whether its code refers to profile sites.
-    pub(crate) fn new(module: &Module, note: impl Fn(FuncId) -> u64, has_sites: bool) -> Keys {
-        let node = |(id, func): (FuncId, &Func)| {
-            let (callees, calls_anything) = reached(module, func);
-            (id, Node { own: own(module, func, note(id), has_sites), callees, calls_anything })
-        };
-        let nodes: BTreeMap<FuncId, Node> = module.funcs().map(node).collect();
-        let mut all = Digest::new("functions");
-        nodes.values().for_each(|node| all.facts(&node.own));
-        let (all, program) = (all.finish(), program(module));
+/// A further input of the code of a function and of functions that see it.
+type NoteOf<'n> = &'n dyn Fn(FuncId) -> u64;
 
-        let mut of_component: BTreeMap<FuncId, Fingerprint> = BTreeMap::new();
-        let callees = |id: FuncId| nodes.get(&id).map_or(Vec::new(), |node| node.callees.clone());
-        for component in components(module, &callees) {
+impl Keys {
+    /// The numbers of the functions of a verified module, in their defined forms, none of which is made yet. `has_sites` tells whether code refers to profile sites.
+    pub(crate) fn new(module: &Module, has_sites: bool) -> Keys {
+        Keys { has_sites, program: program(module), state: Mutex::default() }
+    }
+
+    /// The number of a function; `None` if it is not in this module, which is the same at every call, as is `note`.
+    pub(crate) fn get(&self, module: &Module, id: FuncId, note: NoteOf<'_>) -> Option<Fingerprint> {
+        module.first_form(id)?;
+        let mut state = lock(&self.state);
+        self.reach(&mut state, module, id, note);
+        let mut facts = Digest::new("function");
+        facts.facts(&self.program);
+        facts.facts(&state.nodes.get(&id)?.own);
+        facts.facts(state.of_component.get(&id)?);
+        Some(facts.finish())
+    }
+
+    /// Makes the hashes of a function and of all that it reaches.
+    fn reach(&self, state: &mut State, module: &Module, id: FuncId, note: NoteOf<'_>) {
+        if state.of_component.contains_key(&id) {
+            return;
+        }
+        let nodes = RefCell::new(std::mem::take(&mut state.nodes));
+        let known = &state.of_component;
+        let callees = |id: FuncId| -> Vec<FuncId> {
+            let mut nodes = nodes.borrow_mut();
+            let node = nodes.entry(id).or_insert_with(|| self.node(module, id, note));
+            node.callees.iter().copied().filter(|callee| !known.contains_key(callee)).collect()
+        };
+        let components = components_from(id, &callees);
+        state.nodes = nodes.into_inner();
+        for mut component in components {
+            // The order must not depend on where the walk began.
+            component.sort_unstable();
+            let calls_anything = |id: &FuncId| state.nodes.get(id).is_some_and(|node| node.calls_anything);
+            let all = component.iter().any(calls_anything).then(|| self.all(state, module, note));
             let mut facts = Digest::new("component");
-            for node in component.iter().filter_map(|id| nodes.get(id)) {
+            for node in component.iter().filter_map(|id| state.nodes.get(id)) {
                 facts.facts(&node.own);
                 facts.word(node.callees.len() as u64);
-                if node.calls_anything {
-                    facts.facts(&all);
-                }
+                all.iter().filter(|_| node.calls_anything).for_each(|all| facts.facts(all));
                 for callee in &node.callees {
                     // A callee in the same component is identified by its own form, which is part of the component's hash.
-                    match of_component.get(callee) {
+                    match state.of_component.get(callee) {
                         Some(known) => facts.facts(known),
                         None => facts.word(component.iter().position(|id| id == callee).unwrap_or(0) as u64),
                     }
-                    if let Some(callee) = nodes.get(callee) {
+                    if let Some(callee) = state.nodes.get(callee) {
                         facts.facts(&callee.own);
                     }
                 }
             }
             let facts = facts.finish();
-            of_component.extend(component.into_iter().map(|id| (id, facts)));
+            state.of_component.extend(component.into_iter().map(|id| (id, facts)));
         }
-        let number = |(&id, node): (&FuncId, &Node)| {
-            let mut facts = Digest::new("function");
-            facts.facts(&program);
-            facts.facts(&node.own);
-            of_component.get(&id).into_iter().for_each(|component| facts.facts(component));
-            (id, facts.finish())
-        };
-        Keys { by_func: nodes.iter().map(number).collect(), nodes, of_component, all, program }
+    }
+
+    fn node(&self, module: &Module, id: FuncId, note: NoteOf<'_>) -> Node {
+        // Ids are the module's.
+        let func = module.first_form(id).unwrap_or(&module[id]);
+        let (callees, calls_anything) = reached(module, func);
+        Node { own: own(module, func, note(id), self.has_sites), callees, calls_anything }
+    }
+
+    /// The hash of all functions.
+    fn all(&self, state: &mut State, module: &Module, note: NoteOf<'_>) -> Fingerprint {
+        if let Some(all) = state.all {
+            return all;
+        }
+        let mut all = Digest::new("functions");
+        for (id, _) in module.funcs() {
+            let node = state.nodes.entry(id).or_insert_with(|| self.node(module, id, note));
+            all.facts(&node.own);
+        }
+        *state.all.insert(all.finish())
     }
 
     /// The single inputs that make up the number of a function, with the symbols of `module`.
-    pub(crate) fn edges(&self, module: &Module, id: FuncId) -> Vec<Edge> {
+    pub(crate) fn edges(&self, module: &Module, id: FuncId, note: NoteOf<'_>) -> Vec<Edge> {
         let edge = |seen, name, hash: &Fingerprint| Edge { seen, name, hash: *hash.as_bytes() };
-        let Some(node) = self.nodes.get(&id) else { return Vec::new() };
+        let mut state = lock(&self.state);
+        self.reach(&mut state, module, id, note);
+        let Some(node) = state.nodes.get(&id) else { return Vec::new() };
         let mut edges = vec![
             edge(Seen::Globals, String::new(), &self.program),
             edge(Seen::Own, String::new(), &node.own),
         ];
-        if node.calls_anything {
-            edges.push(edge(Seen::Anything, String::new(), &self.all));
+        if let Some(all) = state.all.as_ref().filter(|_| node.calls_anything) {
+            edges.push(edge(Seen::Anything, String::new(), all));
         }
-        let own = self.of_component.get(&id);
+        let own = state.of_component.get(&id);
         for callee in node.callees.iter().filter(|&&callee| callee != id) {
             // The hashes of its own callers include themselves.
-            let of_own_cycle = self.nodes.get(callee).map(|node| &node.own);
-            let hash = self.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_own_cycle);
+            let of_own_cycle = state.nodes.get(callee).map(|node| &node.own);
+            let hash = state.of_component.get(callee).filter(|&hash| Some(hash) != own).or(of_own_cycle);
             edges.extend(hash.map(|hash| edge(Seen::Callee, module[*callee].symbol(&module.cx), hash)));
         }
         edges
-    }
-
-    /// The number of a function; `None` if it is not in this module.
-    pub(crate) fn get(&self, id: FuncId) -> Option<&Fingerprint> {
-        self.by_func.get(&id)
     }
 }
 
@@ -249,8 +291,11 @@ end
         let keys = |text: &str| -> BTreeMap<String, Fingerprint> {
             let program = Program::read("keys.jlir", text.as_bytes()).unwrap();
             let module = program.module();
-            let keys = Keys::new(module, |_| 0, false);
-            module.funcs().map(|(id, f)| (f.symbol(&module.cx), *keys.get(id).unwrap())).collect()
+            let keys = Keys::new(module, false);
+            module
+                .funcs()
+                .map(|(id, f)| (f.symbol(&module.cx), keys.get(module, id, &|_| 0).unwrap()))
+                .collect()
         };
         let (before, after) = (keys(PROGRAM), keys(&PROGRAM.replacen(from, to, 1)));
         assert_eq!(before, keys(PROGRAM), "the numbers are those of every process");

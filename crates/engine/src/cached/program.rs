@@ -77,7 +77,7 @@ pub(crate) fn compile_program(
     roots: impl IntoIterator<Item = FuncId>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<FromCache, Error> {
-    let keys = Keys::new(module, |_| 0, false);
+    let keys = Keys::new(module, false);
     let symbols: BTreeMap<String, FuncId> =
         module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect();
     let mut stages: Option<Stages<'_, '_>> = None;
@@ -87,7 +87,7 @@ pub(crate) fn compile_program(
     let mut pending: Vec<FuncId> = roots.into_iter().collect();
     // The number of a function covers all that it may reach, so the roots' numbers identify the work.
     let mut all = cache.facts("functions of a program");
-    pending.iter().filter_map(|&id| keys.get(id)).for_each(|key| all.facts(key));
+    pending.iter().filter_map(|&id| keys.get(module, id, &|_| 0)).for_each(|key| all.facts(&key));
     let all = all.finish();
     let is_there = cache.wants(&all, time_of_functions(module.func_count()));
     let mut facts_of: BTreeMap<FuncId, Fingerprint> = BTreeMap::new();
@@ -97,7 +97,7 @@ pub(crate) fn compile_program(
             continue;
         }
         let mut facts = cache.facts("function of a program");
-        keys.get(id).into_iter().for_each(|key| facts.facts(key));
+        keys.get(module, id, &|_| 0).into_iter().for_each(|key| facts.facts(&key));
         let facts = facts.finish();
         facts_of.insert(id, facts);
         let opens = match find(cache, module, id, &facts) {

@@ -119,7 +119,7 @@ impl<'a> Batch<'a> {
     /// The dependents of a module's functions that are about to be defined.
     pub(super) fn hits(&mut self, module: &Module, own: &[FuncId]) -> Vec<Hit> {
         let (dylib, session) = (self.dylib, &self.dylib.session);
-        let label = |id| dylib.linking.label(self.names.intern(&module[id].symbol(&module.cx)));
+        let label = |id| dylib.linking.label(self.names.intern(&module.symbol_of(id)));
         // Functions of another context get names in a view that is returned with the result.
         let cx = if dylib.is_shared(module) { module.cx.clone() } else { session.context().view() };
         let changes = own.iter().map(|&id| Change::new(label(id), module, id, &cx));
@@ -170,7 +170,7 @@ impl<'a> Batch<'a> {
     /// in several dylibs the last one applies, so a method that another dylib may have always gets a new row.
     pub(super) fn add_method(&mut self, module: &Module, id: FuncId) {
         let (linking, shared) = (self.dylib.session.linking(), &self.dylib.session.inner.shared);
-        let symbol = self.names.intern(&module[id].symbol(&module.cx));
+        let symbol = self.names.intern(&module.symbol_of(id));
         let label = self.dylib.linking.label(symbol);
         let stays = self.stay.contains_key(&symbol) && shared.methods.has(label, module, id);
         if !stays || self.is_shared_function(module, id) {

@@ -213,9 +213,12 @@ impl Dylib {
     ) -> BTreeSet<FuncId> {
         let scope = lock(&self.session.inner.homes).get(&self.linking.id()).map(|home| home.scope.clone());
         let scope = scope.filter(|_| replace);
+        let Some(scope) = scope else {
+            return if asked { own.iter().copied().collect() } else { BTreeSet::new() };
+        };
         let is_lazy = |id: &FuncId| {
-            let symbol = module[*id].symbol(&module.cx);
-            scope.as_ref().filter(|scope| scope.knows(&symbol)).map_or(asked, |scope| scope.is_lazy(&symbol))
+            let symbol = module.symbol_of(*id);
+            if scope.knows(&symbol) { scope.is_lazy(&symbol) } else { asked }
         };
         own.iter().copied().filter(is_lazy).collect()
     }
@@ -459,9 +462,9 @@ impl Dylib {
 /// Refuses functions whose symbols have the suffix of an initialiser or a declaration. Only low functions can have such symbols; the symbols
 /// of high functions end with their types.
 fn check_names(module: &Module, own: &[FuncId]) -> Result<(), SessionError> {
-    let is_inner = |name: &String| [INITIALIZER].iter().chain(&DECLARED).any(|kind| name.ends_with(kind));
-    match own.iter().map(|&id| module[id].symbol(&module.cx)).find(is_inner) {
-        Some(name) => Err(SessionError::Reserved { name }),
+    let is_inner = |name: &Arc<str>| [INITIALIZER].iter().chain(&DECLARED).any(|kind| name.ends_with(kind));
+    match own.iter().map(|&id| module.symbol_of(id)).find(is_inner) {
+        Some(name) => Err(SessionError::Reserved { name: name.to_string() }),
         None => Ok(()),
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use brolga_ir::func::CalleeData;
 use brolga_ir::function_name::is_library;
-use brolga_ir::{Callee, Context, Func, FuncId, FunctionName, Inst, Module, Name, Op, Type, TypeKind};
+use brolga_ir::{Callee, Context, FuncId, FunctionName, Inst, Module, Name, Op, Type, TypeKind};
 use brolga_linking::DylibId;
 use brolga_opt::guessed;
 use brolga_opt::lower::is_julia_function;
@@ -191,7 +191,7 @@ impl<'a> Importer<'a> {
                 let home = import.homes.entry(dylib).or_insert_with(|| (self.view_of)(dylib));
                 self.means_the_same(module, (import.own, &import.meanings), &offer, (dylib, home))
             };
-            let func = if has_body { Func::clone(func) } else { func.declaration() };
+            let func = if has_body { func.clone() } else { func.declaration().into() };
             // The module's view holds the names that the function uses.
             let is_held = module.cx.hold(&func);
             debug_assert!(is_held, "a declaration is offered with the view that it comes from");
@@ -302,7 +302,7 @@ fn most_specific(
 
 /// The bindings of a program's calls, where calls of its own functions are bound to itself.
 pub(super) fn with_own(mut bindings: Bindings, module: &Module, own: &[FuncId], dylib: DylibId) -> Bindings {
-    bindings.extend(own.iter().map(|&id| (module[id].symbol(&module.cx).into(), dylib)));
+    bindings.extend(own.iter().map(|&id| (module.symbol_of(id), dylib)));
     bindings
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct ProgramFacts {
     /// Whether its functions are eager: they rely on each other's bodies, and mutually recursive functions are one unit.
     pub(super) is_eager: bool,
     /// Its own functions that have cells, by symbol.
-    pub(super) behind_cells: BTreeSet<String>,
+    pub(super) behind_cells: BTreeSet<Arc<str>>,
     /// When calls of missing methods and C functions are refused.
     pub(super) callees: Callees,
     /// The cache with the units of the program, from its first look-up on.
@@ -78,7 +78,7 @@ impl ProgramFacts {
         module: &Module,
         (kept, bindings): (Option<Kept>, Arc<Bindings>),
         is_eager: bool,
-        behind_cells: BTreeSet<String>,
+        behind_cells: BTreeSet<Arc<str>>,
         callees: Callees,
         known: impl Fn(&Global) -> Option<Globals>,
     ) -> Result<ProgramFacts, Error> {
@@ -119,7 +119,7 @@ impl ProgramFacts {
             bindings: Arc::new(bindings.into_iter().chain(before).collect()),
             origin: Origin::default(),
             is_eager: self.is_eager,
-            behind_cells: BTreeSet::from([module[id].symbol(&module.cx)]),
+            behind_cells: BTreeSet::from([module.symbol_of(id)]),
             callees: self.callees,
             cached: self.cached.clone(),
         }
@@ -155,7 +155,7 @@ pub(crate) struct CompilationInput {
     /// Hashes of the inputs of its functions' code; empty without a cache.
     keys: OnceLock<Keys>,
     /// All functions that it was verified with, by symbol.
-    known: OnceLock<BTreeMap<String, FuncId>>,
+    known: OnceLock<BTreeMap<Arc<str>, FuncId>>,
     calls: OnceLock<StaticCalls>,
 }
 
@@ -186,14 +186,12 @@ impl CompilationInput {
         counting: Option<Counting>,
         profile: Option<Arc<Profile>>,
     ) -> CompilationInput {
-        let names: BTreeMap<FuncId, Arc<str>> =
-            own.iter().map(|&id| (id, module[id].symbol(&module.cx).into())).collect();
+        let names: BTreeMap<FuncId, Arc<str>> = own.iter().map(|&id| (id, module.symbol_of(id))).collect();
         let level = if counting.is_some() { recipe.level.min(OptLevel::O1) } else { recipe.level };
         let advice = profile.clone().filter(|_| counting.is_none());
         // A function that may be replaced while its callers run has no facts (`pipeline.rs`).
         let is_known = |id: &FuncId| {
-            names.contains_key(id)
-                && (facts.is_eager || !facts.behind_cells.contains(&module[*id].symbol(&module.cx)))
+            names.contains_key(id) && (facts.is_eager || !facts.behind_cells.contains(&module.symbol_of(*id)))
         };
         let others = module.funcs().map(|(id, _)| id).filter(|id| !is_known(id)).collect();
         let options = Cow::Owned(recipe.opt.clone());
@@ -221,9 +219,9 @@ impl CompilationInput {
         self
     }
 
-    pub(super) fn known(&self) -> &BTreeMap<String, FuncId> {
+    pub(super) fn known(&self) -> &BTreeMap<Arc<str>, FuncId> {
         let module = self.pipeline.module();
-        self.known.get_or_init(|| module.funcs().map(|(id, func)| (func.symbol(&module.cx), id)).collect())
+        self.known.get_or_init(|| module.funcs().map(|(id, _)| (module.symbol_of(id), id)).collect())
     }
 
     /// Of the functions with these symbols, those that the functions `from` reach through static calls.
@@ -233,7 +231,7 @@ impl CompilationInput {
         symbols: impl IntoIterator<Item = &'s String>,
     ) -> BTreeSet<&'s str> {
         let StaticCalls { callees, called } = self.calls.get_or_init(|| StaticCalls::of(self.module()));
-        let id = |symbol: &'s String| Some((*self.known().get(symbol)?, symbol.as_str()));
+        let id = |symbol: &'s String| Some((*self.known().get(symbol.as_str())?, symbol.as_str()));
         let sought = symbols.into_iter().filter_map(id).filter(|(id, _)| called.contains(id));
         let mut sought: BTreeMap<FuncId, &str> = sought.collect();
         let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
@@ -283,7 +281,7 @@ impl CompilationInput {
         let mut facts = cache.facts("unit of a session");
         self.kind().into_iter().for_each(|flag| facts.word(u64::from(flag)));
         ids.iter().try_for_each(|&id| {
-            facts.facts(keys.get(id)?);
+            facts.facts(&keys.get(self.module(), id, &self.note_of())?);
             Some(())
         })?;
         Some(facts.finish())
@@ -311,7 +309,7 @@ impl CompilationInput {
                 let mut kind = Digest::new("kind");
                 self.kind().into_iter().for_each(|flag| kind.word(u64::from(flag)));
                 let kind = Edge { seen: Seen::Kind, name: String::new(), hash: *kind.finish().as_bytes() };
-                let mut edges = keys.edges(module, id);
+                let mut edges = keys.edges(module, id, &self.note_of());
                 edges.push(kind);
                 edges
             };
@@ -335,15 +333,17 @@ impl CompilationInput {
         if self.facts.kept.is_some() || !cache.is_used(&module.cx) {
             return None;
         }
-        Some(self.keys.get_or_init(|| {
-            // These two determine how functions are called.
-            let note = |id: FuncId| {
-                let is_own = self.names.contains_key(&id);
-                let is_behind = self.facts.behind_cells.contains(&module[id].symbol(&module.cx));
-                u64::from(is_own) << 1 | u64::from(is_behind)
-            };
-            Keys::new(module, note, self.has_sites())
-        }))
+        Some(self.keys.get_or_init(|| Keys::new(module, self.has_sites())))
+    }
+
+    /// How functions are called, as a further input of their code.
+    fn note_of(&self) -> impl Fn(FuncId) -> u64 + '_ {
+        let module = self.pipeline.module();
+        |id| {
+            let is_own = self.names.contains_key(&id);
+            let is_behind = self.facts.behind_cells.contains(&module.symbol_of(id));
+            u64::from(is_own) << 1 | u64::from(is_behind)
+        }
     }
 
     /// The types of a unit's functions for typed calls; `None` if one of them has no native form.

@@ -48,6 +48,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
+use brolga_ir::module::FuncRef;
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind};
 use brolga_linking::{DylibId, Label, Name};
 use brolga_opt::lower::is_julia_function;
@@ -103,8 +104,7 @@ pub(crate) struct Change {
 impl Change {
     /// A pending definition of a function of a module under this label, in a session with this context.
     pub(crate) fn new(label: Label, module: &Module, id: FuncId, cx: &Arc<Context>) -> Change {
-        let (symbol, bare) =
-            (module[id].symbol(&module.cx).into(), module.cx.names.text(module[id].name).into());
+        let (symbol, bare) = (module.symbol_of(id), module.cx.names.text(module[id].name).into());
         let declared = module.cx.is_same(cx).then(|| module[id].declaration());
         Change { label, symbol, bare, object: object(module, id, cx), declared, is_removal: false }
     }
@@ -188,7 +188,7 @@ pub(crate) enum Kind {
 pub(crate) struct Caller {
     pub(crate) symbol: Arc<str>,
     bare: Arc<str>,
-    pub(crate) func: Func,
+    pub(crate) func: FuncRef,
     /// Its program, without the functions.
     pub(crate) program: Module,
     /// The declarations of its callees, for a program in its own context.
@@ -214,7 +214,7 @@ impl Caller {
         Method {
             bare: &self.bare,
             object: object.filter(|_| is_known),
-            declared: self.is_shared.then_some(&self.func),
+            declared: self.is_shared.then_some(&*self.func),
         }
     }
 
@@ -463,12 +463,12 @@ impl Notes {
         if callees.is_empty() && !looks && inlines.is_empty() {
             return self.add_nothing(label);
         }
-        inlines.extend(callees.iter().map(|&id| Arc::from(module[id].symbol(&module.cx))));
+        inlines.extend(callees.iter().map(|&id| module.symbol_of(id)));
         let reach = if is_shared { reach } else { Reach::default() };
         let searches = looks && (reach.has_unknown || !is_shared);
         let searches = searches.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
-        let (symbol, func) = (module[id].symbol(&module.cx).into(), func.clone());
+        let (symbol, func) = (module.symbol_of(id), module.shared(id));
         let (program, facts) = (module.without_functions(), facts.clone());
         // A function of the session's context imports its callees.
         let declared = if is_shared { Vec::new() } else { declared_callees(module, id) };

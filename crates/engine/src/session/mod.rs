@@ -93,7 +93,7 @@
 //! | `removal`, `invalidation`, `deferred` | changes of code: a definition is removed, a callee is redefined |
 //! | `link_orders`, `exports`, `sources` | what a dylib sees: link orders, re-exports, aliases, programs that it finds |
 //! | `dylib`, `definitions`, `reading`, `define`, `prepare`, `batch`, `opening`, `libraries`, `objects`, `c_names`, `library` | dylibs: reading, definition in one step, opening and closing, C symbols, methods of Base |
-//! | `package` | packages: programs with their code, built ahead of time and opened by path |
+//! | `package`, `package_info` | packages: programs with their code, built ahead of time and opened by path; their description |
 //! | `own_code` | functions whose machine code the embedder supplies |
 //! | `function`, `evaluator`, `workers`, `error` | handles and options of an embedder |
 
@@ -134,6 +134,7 @@ mod opening;
 mod own_code;
 mod owners;
 mod package;
+mod package_info;
 mod prepare;
 mod promise;
 mod reach;
@@ -186,6 +187,7 @@ pub use invalidation::Invalidated;
 pub use link_orders::Exports;
 pub use objects::CSymbol;
 pub use package::{OpenedPackage, PackageBuild, PackageImage};
+pub use package_info::{PackageInfo, StoredProgram, package_info};
 pub use promise::Signature;
 pub use target::{Code, Native};
 pub use workers::{Jobserver, Workers};

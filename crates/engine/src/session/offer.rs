@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use brolga_ir::{Context, Func, Module, Type};
+use brolga_ir::module::FuncRef;
+use brolga_ir::{Context, Func, FuncId, Module, Type};
 
 use super::names_in::{Bindings, uses_variable};
 use super::reach::first_parameter;
@@ -17,7 +18,7 @@ use super::reach::first_parameter;
 #[derive(Clone)]
 pub(crate) struct Offer {
     pub(super) cx: Arc<Context>,
-    pub(super) func: Arc<Func>,
+    pub(super) func: FuncRef,
     /// The bindings of its static calls.
     pub(super) bindings: Arc<Bindings>,
 }
@@ -25,15 +26,15 @@ pub(crate) struct Offer {
 impl Offer {
     /// A declaration without a body.
     pub(super) fn declaration(cx: &Arc<Context>, func: &Func) -> Offer {
-        Offer { cx: cx.clone(), func: Arc::new(func.declaration()), bindings: Arc::default() }
+        Offer { cx: cx.clone(), func: func.declaration().into(), bindings: Arc::default() }
     }
 
     /// Offers a function of a module, with its body if that may be imported by other programs.
-    pub(super) fn of(module: &Module, func: &Func, is_inlinable: bool, bindings: &Arc<Bindings>) -> Offer {
-        if !is_inlinable || uses_variable(module, func) {
-            return Offer::declaration(&module.cx, func);
+    pub(super) fn of(module: &Module, id: FuncId, is_inlinable: bool, bindings: &Arc<Bindings>) -> Offer {
+        if !is_inlinable || uses_variable(module, &module[id]) {
+            return Offer::declaration(&module.cx, &module[id]);
         }
-        Offer { cx: module.cx.clone(), func: Arc::new(func.clone()), bindings: bindings.clone() }
+        Offer { cx: module.cx.clone(), func: module.shared(id), bindings: bindings.clone() }
     }
 }
 

@@ -83,7 +83,7 @@ impl<'p> Prepared<'p> {
             module,
             (kept, bindings),
             lazy.is_empty(),
-            types.keys().map(|&id| module[id].symbol(&module.cx)).collect(),
+            types.keys().map(|&id| module.symbol_of(id)).collect(),
             manner.callees,
             |global| new.basis.variables.shared(global).cloned(),
         )?;
@@ -91,7 +91,7 @@ impl<'p> Prepared<'p> {
         new.is_replaceable = manner.is_replaceable;
         new.methods = NewRows::new(manner.is_library);
         let limits = manner.policy.limits().filter(|_| lazy.len() == own.len());
-        let symbols = own.iter().map(|&id| (id, new.names.intern(&module[id].symbol(&module.cx)))).collect();
+        let symbols = own.iter().map(|&id| (id, new.names.intern(&module.symbol_of(id)))).collect();
         let (facts, sources) = (Arc::new(facts), BTreeMap::new());
         Ok(Prepared { dylib, module, count, own, manner, lazy, limits, types, facts, sources, symbols })
     }
@@ -110,7 +110,7 @@ impl<'p> Prepared<'p> {
     /// Adds the cells and methods of all functions. Called after the units are added.
     pub(super) fn add_cells(&self, new: &mut Batch<'_>) {
         for &id in &self.own {
-            let name: Arc<str> = self.module[id].symbol(&self.module.cx).into();
+            let name = self.module.symbol_of(id);
             if self.manner.is_hidden {
                 new.offers.set_hidden([name.clone()]);
             }

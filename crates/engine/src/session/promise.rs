@@ -119,7 +119,7 @@ fn load(
 ) -> Result<(Arc<CompilationInput>, Vec<FuncId>), SessionError> {
     let own: Vec<FuncId> = made.module.funcs().map(|(id, _)| id).take(made.own).collect();
     check_kept(declared, &made.module, &own)?;
-    let promised = declared.funcs().map(|(_, func)| func.symbol(&declared.cx)).collect();
+    let promised = declared.funcs().map(|(id, _)| declared.symbol_of(id)).collect();
     let runtime = shared.jit.runtime();
     let dylib = made.imported.as_ref().map(|(dylib, _)| dylib.linking.id());
     let bindings = match dylib {

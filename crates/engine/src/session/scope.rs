@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use brolga_ir::func::CalleeData;
-use brolga_ir::module::Global;
+use brolga_ir::module::{FuncRef, Global};
 use brolga_ir::{Context, Func, FuncId, Level, Module, Type, TypeKind, Value};
 use brolga_jit::Globals;
 use brolga_linking::{DylibId, Symbol};
@@ -107,9 +107,9 @@ impl Scope {
         let mut offers = lock(&self.offers);
         for &id in own {
             let func = &module[id];
-            let symbol: Arc<str> = func.symbol(&module.cx).into();
+            let symbol = module.symbol_of(id);
             if let (Level::High, Some(object)) = (func.level, func.sig.params.first()) {
-                let offer = Offer::of(module, func, inlinable, bindings);
+                let offer = Offer::of(module, id, inlinable, bindings);
                 offers.known.entry(symbol.clone()).or_default().insert(object.ty);
                 offers.methods.entry(object.ty).or_default().insert(symbol, offer);
             }
@@ -122,7 +122,7 @@ impl Scope {
         let mut offers = lock(&self.offers);
         for &id in own {
             let func = &module[id];
-            let symbol: Arc<str> = func.symbol(&module.cx).into();
+            let symbol = module.symbol_of(id);
             offers.symbols.entry(func.spelled_name(&module.cx)).or_default().insert(symbol.clone());
             let objects = offers.known.entry(symbol.clone()).or_default();
             if let Some(cx) = &foreign
@@ -440,8 +440,8 @@ pub(crate) fn declared(
 /// A module with the first `own` functions of another one, its globals, and the remaining functions as mapped by `rest`.
 pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> Option<Func>) -> Module {
     let mut again = module.without_functions();
-    for (at, (_, func)) in module.funcs().enumerate() {
-        let func = if at < own { Some(func.clone()) } else { rest(func) };
+    for (at, (id, func)) in module.funcs().enumerate() {
+        let func = if at < own { Some(module.shared(id)) } else { rest(func).map(FuncRef::from) };
         // Functions of one module are not duplicates.
         let _ = func.map(|func| again.add_func(func));
     }
@@ -453,7 +453,10 @@ pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
     let mut again = module.without_functions();
     for (id, func) in module.funcs() {
         // The names in a module are unique.
-        let _ = again.add_func(if of.contains(&id) { func.declaration() } else { func.clone() });
+        let _ = match of.contains(&id) {
+            true => again.add_func(func.declaration()),
+            false => again.add_func(module.shared(id)),
+        };
     }
     again
 }

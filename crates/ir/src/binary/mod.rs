@@ -58,6 +58,7 @@ mod tests;
 
 pub use error::{BinaryError, Refusal};
 pub use stored::Stored;
+use stored::verified;
 
 use crate::context::Context;
 use crate::module::{GlobalKind, Literal, Module};
@@ -122,15 +123,28 @@ fn write_all(module: &Module, types: Option<&[Type]>) -> Vec<u8> {
 
 /// Decodes a module, with the names and types of `cx`.
 pub fn read(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
-    read_all(bytes, cx, 0).map(|(module, _)| module)
+    read_all(bytes, cx, 0, true).map(|(module, _)| module)
+}
+
+/// As [`read`], for a module that the caller verifies: functions may be malformed.
+///
+/// # Errors
+/// As [`read`], except for what the verifier finds.
+pub fn read_unverified(bytes: &[u8], cx: Arc<Context>) -> Result<Module, BinaryError> {
+    read_all(bytes, cx, 0, false).map(|(module, _)| module)
 }
 
 /// Decodes what [`write_with_types`] wrote, with the names and types of `cx`.
 pub fn read_with_types(bytes: &[u8], cx: Arc<Context>) -> Result<(Module, Vec<Type>), BinaryError> {
-    read_all(bytes, cx, WITH_TYPES)
+    read_all(bytes, cx, WITH_TYPES, true)
 }
 
-fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<Type>), BinaryError> {
+fn read_all(
+    bytes: &[u8],
+    cx: Arc<Context>,
+    flags: u16,
+    verifies: bool,
+) -> Result<(Module, Vec<Type>), BinaryError> {
     let fail = |offset, refusal| Err(BinaryError { offset, refusal });
     let Some((header, body)) = bytes.split_at_checked(HEADER) else {
         return fail(bytes.len(), Refusal::Truncated);
@@ -141,7 +155,11 @@ fn read_all(bytes: &[u8], cx: Arc<Context>, flags: u16) -> Result<(Module, Vec<T
     }
     let whole = || {
         let stored = Stored::after_header(bytes, cx.clone())?;
-        Ok((stored.module()?, stored.listed()?))
+        let (module, starts) = stored.unverified()?;
+        if verifies {
+            verified(&module, &starts)?;
+        }
+        Ok((module, stored.listed()?))
     };
     let (module, listed) = loop {
         match whole() {

@@ -123,6 +123,13 @@ impl<B: AsRef<[u8]>> Stored<B> {
     /// # Errors
     /// Some part of it is malformed, or it does not verify.
     pub fn module(&self) -> Result<Module, BinaryError> {
+        let (module, starts) = self.unverified()?;
+        verified(&module, &starts)?;
+        Ok(module)
+    }
+
+    /// The module, read completely, and where each function begins.
+    pub(super) fn unverified(&self) -> Result<(Module, Vec<usize>), BinaryError> {
         let (all, tables) = (self.bytes.as_ref(), self.tables());
         tables.read_all()?;
         let mut module = self.program.clone();
@@ -136,9 +143,11 @@ impl<B: AsRef<[u8]>> Stored<B> {
             added.map_err(|error| BinaryError { offset, refusal: Refusal::Module(error) })?;
             starts.push(offset);
         }
-        match verify_module(&module) {
-            Ok(()) => Ok(module),
-            Err(found) => Err(BinaryError::malformed(&module, found, &starts)),
-        }
+        Ok((module, starts))
     }
+}
+
+/// Verifies a module that was read, whose functions begin at these offsets.
+pub(super) fn verified(module: &Module, starts: &[usize]) -> Result<(), BinaryError> {
+    verify_module(module).map_err(|found| BinaryError::malformed(module, found, starts))
 }

@@ -67,12 +67,12 @@ pub enum LookupError {
         /// The symbols of the functions.
         methods: Vec<String>,
     },
-    /// The image that the unit was opened from contradicts itself.
-    #[error("the image does not tell how `{name}` is called: {reason}; build it again")]
+    /// The image that the unit was opened from contradicts itself, or the function cannot be read.
+    #[error("`{name}` cannot be taken from the image: {reason}")]
     Image {
         /// The requested name.
         name: String,
-        /// The contradiction.
+        /// The reason.
         reason: String,
     },
     /// The number of parameters differs.
@@ -381,8 +381,11 @@ pub(crate) type EntryFn = unsafe extern "C" fn(*const Thread, usize, *const u64,
 
 impl Callable {
     pub(crate) fn new(unit: &Unit, name: &str) -> Result<(Callable, Arc<FunctionType>), LookupError> {
-        let ty = unit.ty(name).map_err(|reason| LookupError::Image { name: name.into(), reason })?;
-        let found = ty.and_then(|ty| Some((unit.loaded().function(&ty.symbol)?, ty)));
+        let unread = |reason| LookupError::Image { name: name.into(), reason };
+        let found = match unit.ty(name).map_err(unread)? {
+            Some(ty) => unit.loaded().find(&ty.symbol).map_err(unread)?.map(|code| (code, ty)),
+            None => None,
+        };
         let Some((code, ty)) = found else {
             let available: Vec<String> = unit.names().map(str::to_owned).collect();
             let is_method =

@@ -59,8 +59,14 @@ pub struct CodeUnit {
 
 /// The functions of code that is not described yet.
 pub(crate) trait Directory: Send + Sync {
-    /// Where the function of that name begins, from the start of the code.
-    fn offset(&self, name: &str) -> Option<u32>;
+    /// Where the function of that name begins, from the start of the code, once it is in memory.
+    ///
+    /// # Errors
+    /// It cannot be read: the reason.
+    fn offset(&self, name: &str) -> Result<Option<u32>, String>;
+
+    /// Puts all code into memory, for those who look at it.
+    fn complete(&self);
 
     /// All functions.
     fn describe(&self) -> Described;
@@ -193,11 +199,19 @@ impl CodeUnit {
     }
 
     /// The address of the function of that name.
-    pub(crate) fn address_of(&self, name: &str) -> Option<usize> {
+    ///
+    /// # Errors
+    /// It is a function of an image, and cannot be read: the reason.
+    pub(crate) fn address_of(&self, name: &str) -> Result<Option<usize>, String> {
         match &self.directory {
-            Some(directory) => directory.offset(name).map(|offset| self.base + offset as usize),
-            None => self.function(name).map(|function| function.address()),
+            Some(directory) => Ok(directory.offset(name)?.map(|offset| self.base + offset as usize)),
+            None => Ok(self.function(name).map(|function| function.address())),
         }
+    }
+
+    /// Puts all code into memory.
+    fn complete(&self) {
+        self.directory.iter().for_each(|directory| directory.complete());
     }
 
     /// Its number.
@@ -385,6 +399,9 @@ impl CodeMap {
             ranges.units.insert(entry.unit.base, entry.unit.clone());
             let listeners = ranges.listeners.clone();
             drop(ranges);
+            if !listeners.is_empty() {
+                entry.unit.complete();
+            }
             tell(&listeners, |listener| listener.loaded(&entry.unit));
         }
         entry
@@ -398,6 +415,7 @@ impl CodeMap {
         let known: Vec<_> = ranges.units.values().cloned().collect();
         drop(ranges);
         for unit in known {
+            unit.complete();
             tell(std::slice::from_ref(&listener), |listener| listener.loaded(&unit));
         }
     }

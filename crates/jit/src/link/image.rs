@@ -7,9 +7,9 @@
 //!                    distances between the three are those in the file: nothing in the code is patched
 //! ```
 //!
-//! Functions are described when they are looked up ([`ImageFunctions`](crate::ImageFunctions)), so loading does nothing for a function.
+//! Functions are described and put into memory when they are looked up ([`ImageFunctions`](crate::ImageFunctions)), so loading does nothing for a function.
 //!
-//! Loading copies code and constants, and writes one address for each import: the cost of an image's relocation is its number of different
+//! Loading copies constants, and writes one address for each import: the cost of an image's relocation is its number of different
 //! symbols, not of its calls. Everything else, look-ups, methods, frame maps, traces, listeners, is as for units that were compiled here.
 //!
 //! **Trust.** Machine code cannot be checked. The reader of the file has checked that it is complete and was made for this run time; the caller that
@@ -56,7 +56,7 @@ impl Jit {
         frames: FrameMaps,
         linkage: &ImageLinkage<'_>,
     ) -> Result<Unit, BuildError> {
-        if code.code.is_empty() || u32::try_from(code.code.len()).is_err() {
+        if code.bytes == 0 || u32::try_from(code.bytes).is_err() {
             let fault = "has no code, or more than 4 GiB";
             return Err(LinkError::Malformed { name: "<image>".to_owned(), fault }.into());
         }

@@ -1,5 +1,9 @@
-//! Code of an image in the file and in memory: copied, with one address for each import (`image.rs` has the picture).
+//! Code of an image in the file and in memory, with one address for each import (`image.rs` has the picture).
+//!
+//! Where code memory has a second mapping, a function is put into memory when its address is requested, with all functions that its code refers to
+//! ([`ImageFunctions::load`]); the rest of the pages stay without memory. Where it has none, and for listeners, which look at the code, everything is.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use brolga_codegen::compiled::{FrameMap, Symbol};
@@ -10,7 +14,7 @@ use crate::debug::code_map::{CodeMap, CodeUnit, Described, Directory, PlacedFunc
 use crate::link::linker::{LinkError, LoadedUnit};
 use crate::memory::code_memory::CodeMemory;
 use crate::memory::reservation::{Part, Parts};
-use crate::memory::space::Memory;
+use crate::memory::space::{Memory, Sparse};
 
 /// A function of an image.
 #[derive(Clone, Debug)]
@@ -33,10 +37,29 @@ pub struct ImageFunction {
     pub signature: Option<Signature>,
 }
 
-/// The functions of an image, which are found when they are requested. Names and types do not change.
+/// Receives machine code: its offset from the start of the image's code, and the bytes.
+pub type WriteCode<'w> = &'w mut dyn FnMut(usize, &[u8]);
+
+/// The functions of an image, which are found and loaded when they are requested. Names and types do not change.
 pub trait ImageFunctions: Send + Sync {
-    /// Where the function of that name begins, from the start of the image's code.
-    fn offset(&self, name: &str) -> Option<u32>;
+    /// Where the function of that name begins, from the start of the image's code. Before it returns it has written the function and all functions that its code refers
+    /// to, unless they were written before.
+    ///
+    /// # Errors
+    /// The code cannot be read, or is not as it was written: the reason.
+    fn load(&self, name: &str, write: WriteCode<'_>) -> Result<Option<u32>, String>;
+
+    /// Writes what all functions rely on.
+    ///
+    /// # Errors
+    /// As [`ImageFunctions::load`].
+    fn load_common(&self, write: WriteCode<'_>) -> Result<(), String>;
+
+    /// Writes all code.
+    ///
+    /// # Errors
+    /// As [`ImageFunctions::load`].
+    fn load_all(&self, write: WriteCode<'_>) -> Result<(), String>;
 
     /// The type of the function of that name, for calls; `None` if it cannot be called.
     ///
@@ -54,8 +77,8 @@ pub trait ImageFunctions: Send + Sync {
 /// Code of an image as it is in the file.
 #[derive(Clone, Copy)]
 pub struct ImageCode<'a> {
-    /// The machine code.
-    pub code: &'a [u8],
+    /// The bytes of machine code.
+    pub bytes: usize,
     /// The constants, which follow the imports.
     pub constants: &'a [u8],
     /// From the start of the code to the imports: whole pages.
@@ -77,11 +100,24 @@ impl std::fmt::Debug for ImageCode<'_> {
 struct Placed {
     functions: Arc<dyn ImageFunctions>,
     bytes: u32,
+    /// Where code is written when it is needed; `None` if all code is in memory.
+    sparse: Option<Arc<Sparse>>,
 }
 
 impl Directory for Placed {
-    fn offset(&self, name: &str) -> Option<u32> {
-        self.functions.offset(name).filter(|&offset| offset < self.bytes)
+    fn offset(&self, name: &str) -> Result<Option<u32>, String> {
+        let found = match &self.sparse {
+            Some(sparse) => self.functions.load(name, &mut sparse.writer())?,
+            None => self.functions.load(name, &mut |_, _| ())?,
+        };
+        Ok(found.filter(|&offset| offset < self.bytes))
+    }
+
+    fn complete(&self) {
+        if let Some(sparse) = &self.sparse {
+            // What cannot be read is missing for listeners, and an error of its look-up.
+            let _ = self.functions.load_all(&mut sparse.writer());
+        }
     }
 
     fn describe(&self) -> Described {
@@ -113,21 +149,47 @@ pub(crate) fn place(
 ) -> Result<Arc<LoadedUnit>, LinkError> {
     let table: Vec<u8> = imports.iter().flat_map(|address| (*address as u64).to_le_bytes()).collect();
     let read_only = table.len() + code.constants.len();
-    let mut draft = memory.draft(Parts { code: code.code.len(), read_only, writable: 0 })?;
-    let start = draft.addresses(Part::Code).start;
-    let distance = draft.addresses(Part::ReadOnly).start - start;
-    if distance != code.imports_at {
-        let reason = format!(
-            "the image was made for pages that put the imports {} bytes after the code, and here they are {distance} after it",
-            code.imports_at
-        );
-        return Err(LinkError::Backend { reason });
+    let parts = Parts { code: code.bytes, read_only, writable: 0 };
+    let unread = |reason| LinkError::Unread { reason };
+    let (start, sparse, memory) = match memory.sparse(parts)? {
+        Some(sparse) => {
+            let start =
+                check_distance(&sparse.addresses(Part::Code), &sparse.addresses(Part::ReadOnly), code)?;
+            sparse.write(Part::ReadOnly, 0, &table);
+            sparse.write(Part::ReadOnly, table.len(), code.constants);
+            code.functions.load_common(&mut sparse.writer()).map_err(unread)?;
+            let sparse = Arc::new(sparse);
+            (start, Some(sparse.clone()), Memory::Sparse(sparse))
+        }
+        None => {
+            let mut draft = memory.draft(parts)?;
+            let start = check_distance(&draft.addresses(Part::Code), &draft.addresses(Part::ReadOnly), code)?;
+            let written = code.functions.load_all(&mut |at, bytes| draft.write(Part::Code, at, bytes));
+            written.map_err(unread)?;
+            draft.write(Part::ReadOnly, 0, &table);
+            draft.write(Part::ReadOnly, table.len(), code.constants);
+            (start, None, Memory::Run(draft.seal()?))
+        }
+    };
+    let functions = Placed { functions: code.functions.clone(), bytes: code.bytes as u32, sparse };
+    let described = CodeUnit::of_directory(start, code.bytes, Arc::new(functions));
+    Ok(Arc::new(LoadedUnit::new(map.enter(described), Box::default(), memory, owners.to_vec())))
+}
+
+/// The start of the code, if the imports are as far from it as the code takes for granted.
+fn check_distance(
+    text: &Range<usize>,
+    imports: &Range<usize>,
+    code: &ImageCode<'_>,
+) -> Result<usize, LinkError> {
+    let distance = imports.start - text.start;
+    match distance == code.imports_at {
+        true => Ok(text.start),
+        false => Err(LinkError::Backend {
+            reason: format!(
+                "the image was made for pages that put the imports {} bytes after the code, and here they are {distance} after it",
+                code.imports_at
+            ),
+        }),
     }
-    draft.write(Part::Code, 0, code.code);
-    draft.write(Part::ReadOnly, 0, &table);
-    draft.write(Part::ReadOnly, table.len(), code.constants);
-    let functions = Placed { functions: code.functions.clone(), bytes: code.code.len() as u32 };
-    let described = CodeUnit::of_directory(start, code.code.len(), Arc::new(functions));
-    let run = draft.seal()?;
-    Ok(Arc::new(LoadedUnit::new(map.enter(described), Box::default(), Memory::Run(run), owners.to_vec())))
 }

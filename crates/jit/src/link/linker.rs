@@ -121,6 +121,12 @@ pub enum LinkError {
     /// There is no memory for it.
     #[error(transparent)]
     Memory(#[from] CodeMemoryError),
+    /// The code of an image cannot be read, or is not as it was written.
+    #[error("{reason}")]
+    Unread {
+        /// The reason.
+        reason: String,
+    },
     /// The linker below failed in a way that the checks should have excluded. A defect.
     #[error("linker failed: {reason}")]
     Backend {
@@ -245,6 +251,14 @@ impl LoadedUnit {
 
     /// The address of a function, valid while this unit is held.
     pub fn function(&self, name: &str) -> Option<usize> {
+        self.find(name).ok().flatten()
+    }
+
+    /// As [`LoadedUnit::function`]; code of an image may have to be read for it.
+    ///
+    /// # Errors
+    /// The code cannot be read: the reason.
+    pub(crate) fn find(&self, name: &str) -> Result<Option<usize>, String> {
         self.code().address_of(name)
     }
 

@@ -16,6 +16,7 @@
 //!   (`arena.rs`). Code and read-only data have a second mapping at other addresses, by which they are written. No
 //!   permission ever changes, so loading and freeing need no system call for that. Freed memory is overwritten with instructions
 //!   that trap, and reused; pages without any block return to the system, some later, and so do chunks.
+//! * **Sparse** pages are of one unit alone, an image's, with both mappings; a function is written when it is needed.
 //! * **Runs** are pages of one unit alone: written, then sealed. They are for writers that use a single address, and for
 //!   systems where dual mapping is refused.
 //!
@@ -54,7 +55,7 @@ use crate::memory::arena::Pool;
 use crate::memory::error::CodeMemoryError;
 use crate::memory::pages::{self, READ_WRITE};
 use crate::memory::reservation::{CodeMemoryStats, Dual, Free, Part, Parts, Reservation, Side, State};
-use crate::memory::space::{Blocks, Draft, Run};
+use crate::memory::space::{Blocks, Draft, Run, Sparse};
 
 /// How code is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -213,6 +214,35 @@ impl CodeMemory {
         unsafe { pages::protect(run.base(), bytes, READ_WRITE) }
             .map_err(|source| CodeMemoryError::Protect { bytes, source })?;
         Ok(run)
+    }
+
+    /// Pages for one unit without writable data, which are written part by part through the second mapping; `None` if there is none.
+    pub(crate) fn sparse(&self, parts: Parts) -> Result<Option<Sparse>, CodeMemoryError> {
+        let reservation = &self.reservation;
+        let Some(dual) = reservation.dual.as_ref().filter(|dual| !dual.is_foreign()) else { return Ok(None) };
+        let paged = |bytes: usize| bytes.checked_next_multiple_of(reservation.page);
+        let whole =
+            || Some(Parts { code: paged(parts.code)?, read_only: paged(parts.read_only)?, writable: 0 });
+        let mut state = reservation.lock();
+        let full = |state: &State| reservation.full(state, parts.total().unwrap_or(usize::MAX));
+        let parts = whole().ok_or_else(|| full(&state))?;
+        let bytes = parts.total().ok_or_else(|| full(&state))?;
+        reservation.check_limit(&state, bytes)?;
+        let offset = match state.free.take(bytes, Side::Low) {
+            Some(offset) => offset,
+            None => {
+                reservation.drop_empty_chunks(&mut state);
+                state.free.take(bytes, Side::Low).ok_or_else(|| full(&state))?
+            }
+        };
+        if let Err(source) = reservation.map_sparse(dual, offset, parts) {
+            reservation.return_sparse(&mut state, dual, offset, parts);
+            return Err(CodeMemoryError::Protect { bytes, source });
+        }
+        state.free.stats.mapped += bytes;
+        state.free.count_unit(bytes);
+        drop(state);
+        Ok(Some(Sparse::new(reservation.clone(), offset, parts)))
     }
 
     /// As [`CodeMemory::allocate`], for a writer that is to be checked.

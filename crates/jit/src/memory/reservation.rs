@@ -255,6 +255,28 @@ impl Reservation {
         Ok(())
     }
 
+    /// Makes the pages of a sparse unit accessible.
+    pub(crate) fn map_sparse(&self, dual: &Dual, offset: usize, parts: Parts) -> io::Result<()> {
+        let Parts { code, read_only, .. } = parts;
+        for (part, offset, bytes) in [(Part::Code, offset, code), (Part::ReadOnly, offset + code, read_only)]
+        {
+            if bytes > 0 {
+                self.map_chunk(dual, part, offset, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the pages of a sparse unit.
+    pub(crate) fn return_sparse(&self, state: &mut State, dual: &Dual, offset: usize, parts: Parts) {
+        let bytes = parts.code + parts.read_only;
+        // Both parts are mapped in the same way.
+        match self.unmap_chunk(dual, Part::Code, offset, bytes) {
+            Ok(()) => state.free.give_back(offset, bytes),
+            Err(_) => state.free.stats.lost += bytes,
+        }
+    }
+
     /// Returns the memory of pages without blocks. Pages that cannot be returned stay usable.
     pub(crate) fn return_pages(&self, dual: &Dual, part: Part, run: Range<usize>) {
         let returned = if part == Part::Writable {

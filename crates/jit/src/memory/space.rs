@@ -4,13 +4,14 @@
 //! |------------|--------------------------------|---------------------------------|-------------------------------------------|
 //! | [`Run`]    | `CodeMemory::allocate`         | by the owner of its address, until it is sealed | the pages go back          |
 //! | [`Draft`]  | `CodeMemory::draft`            | here; sealed into a run         | as a run                                  |
+//! | [`Sparse`] | `CodeMemory::sparse`           | here, part by part while others run, through the second mapping | the pages go back |
 //! | [`Blocks`] | `CodeMemory::allocate_blocks`  | here, through the second mapping | code becomes traps, the bytes are reused |
 //!
 //! `code_memory.rs` states the invariants M1 to M5.
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::memory::error::CodeMemoryError;
 use crate::memory::fetch;
@@ -154,10 +155,77 @@ impl Draft {
     }
 }
 
+/// Pages of one unit, of which each part is written once, before it runs and while other parts run.
+pub(crate) struct Sparse {
+    reservation: Arc<Reservation>,
+    offset: usize,
+    /// Sizes in whole pages; nothing is writable.
+    parts: Parts,
+    /// The number of bytes written, and the right to write.
+    written: Mutex<usize>,
+}
+
+impl Sparse {
+    /// A range that was taken and mapped for it.
+    pub(crate) fn new(reservation: Arc<Reservation>, offset: usize, parts: Parts) -> Sparse {
+        Sparse { reservation, offset, parts, written: Mutex::new(0) }
+    }
+
+    /// The addresses of a part.
+    pub(crate) fn addresses(&self, part: Part) -> Range<usize> {
+        let before = if part == Part::Code { 0 } else { self.parts.code };
+        let start = self.reservation.at(self.offset + before).addr().get();
+        start..start + self.parts.of(part)
+    }
+
+    /// Writes bytes into a part, at `at` from its start, and makes them visible to execution. Panics if they are not inside it. Nothing in a forked process.
+    pub(crate) fn write(&self, part: Part, at: usize, bytes: &[u8]) {
+        let size = self.parts.of(part);
+        assert!(at <= size && bytes.len() <= size - at, "written outside of the pages");
+        let Some(dual) = self.reservation.dual.as_ref().filter(|dual| !dual.is_foreign()) else { return };
+        let offset = self.offset + if part == Part::Code { at } else { self.parts.code + at };
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the range is inside the pages by the assertion. By M1 they are this unit's alone, and the lock makes this the only writer; no references into
+        // code memory are made, and nobody executes or reads the bytes before their writer has said that they are there.
+        unsafe { dual.at(offset).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) }
+        if part == Part::Code {
+            // SAFETY: the pages are mapped for as long as this is there. Where the barrier is refused, other threads have one before they run new code: they take a lock for it.
+            let _ = unsafe { fetch::publish(self.reservation.at(offset), bytes.len()) };
+        }
+        *written += bytes.len();
+        self.reservation.lock().free.stats.resident += bytes.len();
+    }
+
+    /// A function that writes code.
+    pub(crate) fn writer(&self) -> impl FnMut(usize, &[u8]) + '_ {
+        |at, bytes| self.write(Part::Code, at, bytes)
+    }
+}
+
+impl Drop for Sparse {
+    fn drop(&mut self) {
+        let reservation = self.reservation.clone();
+        // The memory of a forked process is the parent's.
+        let Some(dual) = reservation.dual.as_ref().filter(|dual| !dual.is_foreign()) else { return };
+        let Parts { code, read_only, .. } = self.parts;
+        let written = *self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut state = reservation.lock();
+        let stats = &mut state.free.stats;
+        stats.in_use -= code + read_only;
+        stats.mapped -= code + read_only;
+        stats.resident -= written;
+        stats.runs -= 1;
+        stats.freed += 1;
+        reservation.return_sparse(&mut state, dual, self.offset, self.parts);
+    }
+}
+
 /// The memory of a loaded unit.
 pub(crate) enum Memory {
     /// In pages of its own.
     Run(#[expect(dead_code, reason = "held so that the unit stays in memory")] Run),
+    /// In pages of its own, which are written when they are needed.
+    Sparse(#[expect(dead_code, reason = "held so that the unit stays in memory")] Arc<Sparse>),
     /// In blocks of shared pages.
     Blocks(#[expect(dead_code, reason = "held so that the unit stays in memory")] Blocks),
 }
