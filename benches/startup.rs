@@ -206,6 +206,8 @@ fn processes(image: &Path, text: &Path, library: &Path) -> Done<()> {
     println!("\n| process | median ms | least |\n|---|---:|---:|");
     for (name, kind, path) in [
         ("nothing", "nothing", text),
+        ("an engine", "engine", text),
+        ("a session", "session", text),
         ("image: a function by its name", "image", image),
         ("image: a call by text", "call", image),
         ("image: a call by text, of the whole program", "whole", image),
@@ -229,6 +231,8 @@ fn processes(image: &Path, text: &Path, library: &Path) -> Done<()> {
 fn child(kind: &str, path: &Path) -> Done<()> {
     let name = format!("f{CALLED}");
     match kind {
+        "engine" => drop(black_box(Engine::new(options())?)),
+        "session" => drop(black_box(Session::new(options(), Workers::Caller)?)),
         "image" => {
             let engine = Engine::new(options())?;
             let image = engine.open(path)?;

@@ -50,3 +50,52 @@ fn the_command_traces_builds_and_runs() {
     assert!(said.contains("functions, passes ") && said.contains("thread 0 "), "{said}");
     assert_eq!(brolga(&["run", "--image", &image, "--call", "twice(5)"]).0, "32\n");
 }
+
+#[test]
+fn a_package_is_run_with_what_it_was_built_on_and_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (library, app, base, on, against) =
+        (at("library.jlir"), at("app.jlir"), at("base.pkg"), at("on.pkg"), at("against.pkg"));
+    std::fs::write(&library, LIBRARY).unwrap();
+    std::fs::write(&app, APPLICATION).unwrap();
+    brolga(&["image", "build", &library, "--package", "-o", &base]);
+    brolga(&["image", "build", &app, "--package", "--needs", &base, "-o", &on]);
+    brolga(&["image", "build", &app, "--package", "--against", &library, "-o", &against]);
+    let run = ["--call", "twice(5)", "--recompiled"];
+    let with = |file: &str, more: &[&str]| brolga(&[&["run", "--image", file][..], more, &run].concat());
+    assert_eq!(with(&on, &["--needs", &base]), ("32\n".to_owned(), String::new()));
+    assert_eq!(with(&against, &["--against", &library]), ("32\n".to_owned(), String::new()));
+    let (out, _) = brolga(&["image", "info", &on, "--source", &app]);
+    for begin in ["package    on, build ", "needs      base, build ", "setting    the level: ", "source     "]
+    {
+        assert!(out.lines().any(|line| line.starts_with(begin)), "{begin} in {out}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_executable_is_made_by_the_command_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    // Away from all libraries, as it is installed.
+    let (command, program, app) = (at("brolga"), at("both.jlir"), at("app"));
+    std::fs::copy(env!("CARGO_BIN_EXE_brolga"), &command).unwrap();
+    std::fs::write(&program, format!("{LIBRARY}{APPLICATION}")).unwrap();
+    let run = |path: &str, args: &[&str]| std::process::Command::new(path).args(args).output().unwrap();
+    let build = ["image", "build", "-q", &program, "--executable", "-o", &app, "--call", "twice(5)"];
+    let made = run(&command, &build);
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success() && said.contains("is a copy of this command"), "{said}");
+    let done = run(&app, &[]);
+    assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b"32\n"[..]));
+    // Damage of the image is said.
+    let mut bytes = std::fs::read(&app).unwrap();
+    let header = bytes.windows(8).rposition(|part| part == b"BRLGIMG\x1a").unwrap();
+    bytes[header + 16] ^= 1;
+    std::fs::remove_file(&app).unwrap();
+    std::fs::copy(&command, &app).unwrap();
+    std::fs::write(&app, &bytes).unwrap();
+    let done = run(&app, &[]);
+    assert_eq!(done.status.code(), Some(4), "{}", String::from_utf8_lossy(&done.stderr));
+}

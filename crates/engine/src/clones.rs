@@ -76,7 +76,7 @@ impl Clones {
 type Constant<'a> = (usize, &'a str, &'a [u8]);
 
 /// The functions of versions whose code differs from the one that their base would run, and their callers, with the constants that they use. `bases` has the base of each
-/// version; the first version is whole, and so are those of `is_whole`.
+/// version; the first version is whole, and so is every version that `is_whole` names.
 pub(crate) fn with_gain<'a>(
     functions: Vec<image::Compiled<'a>>,
     constants: Vec<Constant<'a>>,

@@ -72,6 +72,8 @@ pub use crate::library::{Library, LibraryImage};
 pub use crate::main_call::UntakenArguments;
 pub use crate::options::{BuildReport, Progress};
 pub use brolga_aot::executable::{Appended, ExecutableError, Linker, appended};
+#[doc(hidden)]
+pub use brolga_aot::image::seal;
 pub use brolga_aot::image::{Export, HEADER_BYTES, ImageError, ImageFile, read_file};
 pub use brolga_codegen::target::help as targets_help;
 pub use bytes::Bytes;

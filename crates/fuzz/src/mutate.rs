@@ -145,7 +145,7 @@ pub fn seal(bytes: &mut [u8]) {
 
 /// Makes the checksums of a damaged image right, so that the reader proceeds past them.
 pub fn seal_image(bytes: &mut [u8]) {
-    brolga_aot::image::seal(bytes);
+    brolga_engine::image::seal(bytes);
 }
 
 /// CRC-32, as used in Ethernet.

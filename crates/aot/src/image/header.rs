@@ -96,6 +96,16 @@ impl Header {
     }
 }
 
+impl ImageFile {
+    /// Whether the header that the system's loader has put into memory equals the file's.
+    ///
+    /// # Errors
+    /// As [`ImageFile::bytes`].
+    pub fn has_header(&self, in_memory: &[u8; BYTES]) -> Result<bool, ImageError> {
+        Ok(self.start(AT + BYTES)?.get(AT..) == Some(in_memory))
+    }
+}
+
 /// Writes the end of the sealed part and its checksum into a file; `text` has its own checksums.
 pub(super) fn seal(file: &mut [u8], end: usize, text: Range<usize>) {
     if let Some(field) = file.get_mut(AT + 16..AT + 24) {

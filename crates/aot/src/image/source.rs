@@ -16,7 +16,6 @@ use memmap2::Advice;
 use memmap2::MmapOptions;
 
 use super::ImageError;
-use super::header::{AT, BYTES};
 use super::place::LIMIT;
 
 /// Parts of at least this size are read into large pages.
@@ -88,14 +87,6 @@ impl ImageFile {
     /// As [`ImageFile::bytes`].
     pub fn start(&self, most: usize) -> Result<Bytes, ImageError> {
         self.read(0..self.length.min(most))
-    }
-
-    /// Whether the header that the system's loader has put into memory equals the file's.
-    ///
-    /// # Errors
-    /// As [`ImageFile::bytes`].
-    pub fn has_header(&self, in_memory: &[u8; BYTES]) -> Result<bool, ImageError> {
-        Ok(self.start(AT + BYTES)?.get(AT..) == Some(in_memory))
     }
 
     /// Whether the bytes are in memory: all of them are checked when the image is opened.

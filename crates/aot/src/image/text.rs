@@ -4,7 +4,7 @@
 //!   text   ┌─ piece 0 ─┬─ piece 1 ─┬ … ┬─ tail ──────────────────┐
 //!          │ function  │ function  │   │ stubs, rest of the page │
 //!          └───────────┴───────────┴───┴─────────────────────────┘
-//!   a function is needed ──► its piece, and those of all functions that its code refers to, and theirs ──► read ──► checksums ──► written
+//!   a function is needed ──► its piece, and the pieces of all functions that it reaches ──► read ──► checksums ──► written
 //! ```
 //!
 //! Functions call each other by distance, so one may run when every function that its code refers to is in memory.
@@ -13,6 +13,12 @@
 //! **Checks.** Each piece has a checksum, which is compared before anything of it is written to executable memory. A
 //! change of the file after opening, or bytes that are missing, are an error of the look-up, and what was loaded before
 //! stays usable. An image in memory is checked as a whole when it is opened.
+//!
+//! | row | operation | order | pairs with | without it |
+//! |---|---|---|---|---|
+//! | P1 | the bits of functions are set after they were written | Release | P3 | a thread runs a function, or one that it calls, before its bytes are there |
+//! | P2 | all bits are set after everything was written | Release | P3 | as P1 |
+//! | P3 | the bit of a function is read before its address is given out | Acquire | P1, P2 | as P1 |
 //!
 //! Cost: a look-up of a loaded function reads one word; the first one reads its pieces with one system call for each
 //! run of neighbours.
@@ -128,8 +134,7 @@ impl Text {
 
     /// Whether a function has been loaded.
     pub fn is_loaded(&self, function: usize) -> bool {
-        // Acquire: what was written before P1 or P2 is there.
-        let known = self.loaded.get(function / 32).map_or(0, |word| word.load(Ordering::Acquire));
+        let known = self.loaded.get(function / 32).map_or(0, |word| word.load(Ordering::Acquire)); // P3
         known >> (function % 32) & 1 == 1
     }
 
