@@ -69,7 +69,7 @@ fn churn(runtime: &Arc<Runtime>, slots: usize, steps: usize, seed: u64) {
 
 fn assert_sliced(stats: &HeapStats) {
     let collections = stats.full_collections + stats.minor_collections;
-    assert!(stats.slices > collections && collections > 2, "{stats:?}");
+    assert!(stats.slices > 2 * collections && collections > 1, "{stats:?}");
 }
 
 #[test]

@@ -17,6 +17,8 @@ use super::policy::Collection;
 const GAP: usize = 64 << 10;
 /// The least that is allocated during a collection, in bytes.
 const MIN_SPAN: usize = 512 << 10;
+/// After so many spans the rest of a collection is done at once.
+const MOST_SPANS: usize = 4;
 
 /// Bytes allocated at which a collection begins.
 pub(super) fn start(kind: Collection, budget: usize) -> usize {
@@ -45,6 +47,11 @@ impl Pace {
     /// Whether the next slice is due.
     pub(super) fn is_due(&self, allocated: usize) -> bool {
         allocated >= self.next
+    }
+
+    /// Whether so much was allocated since the start that short slices will not keep up: memory then counts more than pauses.
+    pub(super) fn is_lost(&self, allocated: usize) -> bool {
+        allocated >= self.start.saturating_add(self.span.saturating_mul(MOST_SPANS))
     }
 
     /// Notes that so much work has been done since the start.
@@ -92,6 +99,7 @@ mod tests {
         assert!(!pace.is_due(mb(10)) && pace.is_due(mb(10) + mb(8) / 32), "more work than expected");
         pace.note(mb(30), 900);
         assert!(!pace.is_due(mb(30)) && pace.is_due(mb(30) + GAP), "late");
+        assert!(!pace.is_lost(mb(40) - 1) && pace.is_lost(mb(40)));
     }
 
     #[test]

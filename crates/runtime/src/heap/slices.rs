@@ -50,7 +50,8 @@
 //! the latest, and blocks that the program allocates from are swept after it gave them up in that pause.
 //!
 //! **The last pause is short** if little was recorded since the last look: each look at the roots leaves less to the next. After
-//! [`MOST_LOOKS`] the rest is done at once ([`HeapStats::undivided`](super::HeapStats::undivided)), so a program cannot keep a marking from its end.
+//! [`MOST_LOOKS`] the rest is done at once ([`HeapStats::undivided`](super::HeapStats::undivided)), so a program cannot keep a marking from its end. The same
+//! happens when four times as much was allocated as planned: very short slices do not keep up, and memory must not grow without bound.
 //!
 //! **A collection that is asked for** (`Scope::collect`), or for which memory ran out, stops the world for all of its work: it gives up a marking under way, and is then
 //! full. Stress asks for a slice of some objects at each safepoint.
@@ -448,6 +449,11 @@ impl State {
         Collection::Full
     }
 
+    /// Whether the marking under way will not end by slices.
+    fn is_lost(&self) -> bool {
+        matches!(&self.phase, Phase::Mark(marking) if marking.pace.is_lost(self.space.allocated))
+    }
+
     /// Whether a slice is due: of a marking under way, or the first.
     fn is_due(&self, options: &HeapOptions) -> bool {
         let allocated = self.space.allocated;
@@ -465,19 +471,21 @@ impl Cells {
         // Large objects come with more of it, in pauses one after the other.
         let turns = 1 + (bytes >> 20).min(15);
         for _ in 0..turns {
-            let (is_due, gone) = {
+            let (is_due, is_lost, gone) = {
                 let state = &mut *self.lock();
                 state.sweep(heap.options(), 1 + (bytes >> 18).min(15));
-                (state.is_due(heap.options()), state.space.take_one_gone())
+                (state.is_due(heap.options()), state.is_lost(), state.space.take_one_gone())
             };
             drop(gone);
-            if is_due {
+            if is_lost {
+                self.end_marking(heap, mutator);
+            } else if is_due {
                 self.slice(heap, mutator, Budget::time(pause / 2));
             }
         }
     }
 
-    /// Ends the marking under way at once, because memory ran out; returns `false` if there is none.
+    /// Ends the marking under way at once, because memory ran out or slices do not keep up; returns `false` if there is none.
     pub(super) fn end_marking(&self, heap: &Heap, mutator: &Mutator) -> bool {
         let is_marking = {
             let state = &mut *self.lock();
