@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brolga_cache::Cache;
@@ -364,6 +365,14 @@ impl Options {
         self
     }
 
+    /// Short pauses: collections work in slices, each of at most half of this time, between which the program runs
+    /// ([`HeapOptions::pause`]). A millisecond is a good value.
+    #[must_use]
+    pub fn pause(mut self, longest: Duration) -> Options {
+        self.runtime.heap.pause = Some(longest);
+        self
+    }
+
     /// The method by which the collector finds roots in compiled code. Code of either kind can call the other.
     #[must_use]
     pub fn roots(mut self, roots: Roots) -> Options {
@@ -422,9 +431,17 @@ impl Options {
         }
     }
 
-    /// The effective options: the feature `gc-stress` overrides the given ones.
+    /// The effective options: the feature `gc-stress` overrides the given ones. Every other heap works in slices then, as far as that is not chosen.
     pub(crate) fn settled(self) -> Options {
-        if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
+        if !cfg!(feature = "gc-stress") {
+            return self;
+        }
+        static ENGINES: AtomicUsize = AtomicUsize::new(0);
+        let is_odd = ENGINES.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+        let mut settled = self.gc_stress(true);
+        let pause = &mut settled.runtime.heap.pause;
+        *pause = pause.or(is_odd.then_some(Duration::from_millis(1)));
+        settled
     }
 
     /// Sets a function to be called for each step of an image build (`image::build` and similar), for a progress bar; called on several threads if there are several.

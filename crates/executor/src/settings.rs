@@ -5,6 +5,7 @@
 //! Not done: filters of system calls and of paths.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brolga_jit::{CodeMemoryOptions, JitOptions};
 use brolga_runtime::heap::{Generations, HeapOptions, Stress};
@@ -44,6 +45,8 @@ pub struct RuntimeSettings {
     heap_limit: Option<u64>,
     heap_initial: u64,
     growth_percent: u32,
+    /// Nanoseconds.
+    pause: Option<u64>,
     generations: u8,
     /// 0: off; 1: at every safepoint; 2: paced; 3: after this number of allocations.
     stress: (u8, u32),
@@ -93,6 +96,7 @@ impl RuntimeSettings {
             heap_limit: heap.limit.map(|limit| limit as u64),
             heap_initial: heap.initial as u64,
             growth_percent: heap.growth_percent,
+            pause: heap.pause.map(|pause| u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)),
             generations: position(&GENERATIONS, &heap.generations),
             stress,
             poison: heap.poison,
@@ -118,6 +122,7 @@ impl RuntimeSettings {
             limit: self.heap_limit.map(size),
             initial: size(self.heap_initial),
             growth_percent: self.growth_percent,
+            pause: self.pause.map(Duration::from_nanos),
             generations: generations.ok_or_else(|| unknown("generations"))?,
             stress,
             poison: self.poison,

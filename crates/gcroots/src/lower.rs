@@ -28,6 +28,7 @@
 
 use crate::Options;
 use crate::barrier::Barriers;
+use crate::flow::is_safepoint;
 use crate::frame::{Frame, access, word_address};
 use crate::fresh::{self, Zeros};
 use crate::tracked::TrackedSlots;
@@ -37,6 +38,9 @@ use brolga_ir::intrinsic::Intrinsic;
 use brolga_ir::op::{Access, Region};
 use brolga_ir::{Block, Const, Context, Func, Inst, Op, RuntimeFn, Slot, Type, Value};
 use cranelift_entity::packed_option::PackedOption;
+
+/// A barrier looks for its store among this many instructions before it.
+const FARTHEST_STORE: usize = 64;
 
 /// An object with more words to zero is allocated by the run time.
 const MOST_ZEROS: usize = 8;
@@ -218,6 +222,7 @@ impl Lowering<'_> {
             return None;
         }
         let parent = *self.func.args(inst).first()?;
+        let stored = self.stored_element(inst);
         let types = &self.cx.types;
         let read = self.tag();
         let mut at = Cursor::new(self.func);
@@ -234,10 +239,51 @@ impl Lowering<'_> {
         at.func.set_cold(cold);
         at.branch(hit, cold, join);
         at.at_bottom(cold).with_place(place);
-        at.ins(Op::CallRuntime(RuntimeFn::GcWrite), &[parent], &[]);
+        match stored {
+            Some((address, 0)) => {
+                at.ins(Op::CallRuntime(RuntimeFn::GcWriteAt), &[parent, address], &[]);
+            }
+            Some((address, offset)) => {
+                let offset = at.int(types, Type::I64, offset.into());
+                let address = at.ins_value(Op::Intrinsic(Intrinsic::AddPtr), &[address, offset], Type::PTR);
+                at.ins(Op::CallRuntime(RuntimeFn::GcWriteAt), &[parent, address], &[]);
+            }
+            None => {
+                at.ins(Op::CallRuntime(RuntimeFn::GcWrite), &[parent], &[]);
+            }
+        }
         at.goto(join);
         self.func.remove_inst(inst);
         Some(join)
+    }
+
+    /// Where a barrier's only child was stored as an element, if that is certain: the only store of this value since the last safepoint of the block.
+    /// The heap then looks at this element instead of all.
+    fn stored_element(&self, barrier: Inst) -> Option<(Value, i32)> {
+        let &[_, child] = self.func.args(barrier) else { return None };
+        let mut found = None;
+        let mut at = barrier;
+        for _ in 0..FARTHEST_STORE {
+            let Some(before) = self.func.prev_inst(at) else { return found };
+            at = before;
+            if is_safepoint(self.func, self.cx, at) {
+                return found;
+            }
+            let args = self.func.args(at);
+            match (self.func.op(at), args) {
+                (Op::Store(access), &[address, value]) if value == child => {
+                    let is_element = access.region == Region::Element && self.func.ty(address) == Type::PTR;
+                    if found.is_some() || !is_element {
+                        return None;
+                    }
+                    found = Some((address, access.offset));
+                }
+                // It may be for a store that is not in this block.
+                (Op::WriteBarrier, _) if args == self.func.args(barrier) => return None,
+                _ => {}
+            }
+        }
+        None
     }
 
     /// How the tag of an object is read.

@@ -6,7 +6,8 @@
 //! ```text
 //!   allocate      c = [thread + runs + 16·class]; n = c + cell; if n > [thread + runs + 16·class + 8] (unsigned): slow
 //!                 [thread + runs + 16·class] = n; [c] = tag; object = c + 8; zero the words that are not written immediately
-//!   store         [object + offset] = value; if [object - 8] & old: brolga_gc_write(thread, object)
+//!   store         [object + offset] = value; if [object - 8] & old: brolga_gc_write(thread, object),
+//!                 or brolga_gc_write_at(thread, object, address) for one reference of a `Memory`
 //!   frame         [f] = 4·count; [f + 8] = [thread + gc_stack]; [thread + gc_stack] = f; roots at f + 16 …
 //! ```
 //!

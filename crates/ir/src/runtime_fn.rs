@@ -157,6 +157,8 @@ runtime_fns! {
     ThreadCell "brolga_thread_cell" (PTR) -> PTR Finds;
     /// Records a store into an old object.
     GcWrite "brolga_gc_write" (TRACKED) Barrier;
+    /// Records a store of one reference into an old `Memory`, at this address.
+    GcWriteAt "brolga_gc_write_at" (TRACKED, PTR) Barrier;
     /// The thread is about to block.
     GcLeave "brolga_gc_leave" () Region;
     /// The thread has blocked.

@@ -15,41 +15,20 @@
 //!
 //! `cargo bench -p brolga-runtime --bench heap -- [megabytes]`
 
-use std::ptr::{null_mut, with_exposed_provenance};
+#[allow(dead_code, reason = "each bench uses a part of it")]
+mod compiled;
+
+use std::ptr::null_mut;
 use std::time::Duration;
 
-use brolga_ir::Context;
-use brolga_ir::heap_abi::HeapAbi;
-use brolga_ir::types::{DeclKind, FieldDecl, Type, decl};
-use brolga_runtime::heap::{
-    DEFAULT_ABI, GcFrame, Generations, HeapOptions, HeapStats, MEMORY_ELEMENTS, SizeClass,
-};
-use brolga_runtime::{Runtime, RuntimeOptions, Thread, with_attached};
+use brolga_runtime::heap::{Generations, HeapOptions, HeapStats};
+use compiled::{Allocator, Compiled, Object, processor_time};
 
-const ABI: HeapAbi = DEFAULT_ABI;
 const ROUNDS: usize = 5;
 const DEPTH: u32 = 18;
 const QUEUE: usize = 100_000;
 const SLOTS: usize = 1 << 18;
 const CHURN: usize = 20_000_000;
-
-type Object = *mut *mut u8;
-
-/// The source of objects.
-trait Allocator {
-    /// An object of two words, zeroed.
-    fn pair(&self) -> Object;
-    /// Stores a reference into an object that may be old.
-    fn store(&self, object: Object, index: usize, value: Object);
-    /// Calls `body` with `N` root slots, which are null.
-    fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R;
-    /// Frees an object, if that is explicit.
-    fn free(&self, object: Object);
-    /// A table of `length` references.
-    fn table(&self, length: usize) -> Object;
-    /// The offset of a table's first reference, in words.
-    const FIRST: usize;
-}
 
 struct C;
 
@@ -78,82 +57,6 @@ impl Allocator for C {
     fn table(&self, length: usize) -> Object {
         // SAFETY: any size may be requested.
         unsafe { libc::calloc(length, 8).cast() }
-    }
-}
-
-type Alloc = extern "C" fn(*const Thread, usize, u64) -> *mut u8;
-type Memory = extern "C" fn(*const Thread, u64, i64) -> *mut u8;
-type Write = extern "C" fn(*const Thread, *mut u8);
-
-/// What compiled code uses: its thread, and the addresses of routines.
-struct Compiled {
-    thread: *const Thread,
-    pair: u64,
-    any: u64,
-    run: usize,
-    alloc: Alloc,
-    memory: Memory,
-    write: Write,
-}
-
-#[repr(C)]
-struct Frame<const N: usize> {
-    head: GcFrame,
-    roots: [Object; N],
-}
-
-const CELL: usize = 24;
-
-impl Allocator for Compiled {
-    #[inline(always)]
-    fn pair(&self) -> Object {
-        // SAFETY: the sequence of `HeapAbi`; the thread is the running one.
-        unsafe {
-            let run = self.thread.cast::<u8>().add(self.run).cast::<*mut u8>().cast_mut();
-            let cell = run.read();
-            let end = cell.wrapping_add(CELL);
-            if end > run.add(1).read() {
-                let object = (self.alloc)(self.thread, 16, self.pair);
-                assert!(!object.is_null(), "out of memory");
-                return object.cast();
-            }
-            run.write(end);
-            cell.cast::<u64>().write(self.pair);
-            let object: Object = cell.add(8).cast();
-            object.write(null_mut());
-            object.add(1).write(null_mut());
-            object
-        }
-    }
-    #[inline(always)]
-    fn store(&self, object: Object, index: usize, value: Object) {
-        // SAFETY: as above; the tag is the word before the object.
-        unsafe {
-            object.add(index).write(value.cast());
-            if object.cast::<u64>().sub(1).read() & ABI.tag_old != 0 {
-                (self.write)(self.thread, object.cast());
-            }
-        }
-    }
-    #[inline(always)]
-    fn rooted<const N: usize, R>(&self, body: impl FnOnce(*mut [Object; N]) -> R) -> R {
-        // SAFETY: as above; the frame is unlinked before it is dropped.
-        unsafe {
-            let top = self.thread.cast::<u8>().add(ABI.gc_stack).cast::<*mut GcFrame>().cast_mut();
-            let mut frame =
-                Frame::<N> { head: GcFrame { count: N << 2, previous: top.read() }, roots: [null_mut(); N] };
-            top.write((&raw mut frame).cast());
-            let result = body(&raw mut frame.roots);
-            top.write(frame.head.previous);
-            result
-        }
-    }
-    fn free(&self, _: Object) {}
-    const FIRST: usize = MEMORY_ELEMENTS / 8;
-    fn table(&self, length: usize) -> Object {
-        let memory = (self.memory)(self.thread, self.any, length as i64);
-        assert!(!memory.is_null(), "out of memory");
-        memory.cast()
     }
 }
 
@@ -267,14 +170,6 @@ struct Sample {
     stats: HeapStats,
 }
 
-/// Processor time of the running thread, in nanoseconds.
-fn processor_time() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a local of the right type.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
 fn measure<A: Allocator>(a: &A, program: fn(&A) -> usize) -> f64 {
     let began = processor_time();
     let count = program(a);
@@ -282,35 +177,8 @@ fn measure<A: Allocator>(a: &A, program: fn(&A) -> usize) -> f64 {
 }
 
 fn on_heap(options: HeapOptions, program: fn(&Compiled) -> usize) -> Sample {
-    let runtime = Runtime::new(RuntimeOptions { heap: options, ..RuntimeOptions::default() });
-    let cx = Context::new();
-    let pair = cx.types.declare(cx.names.intern("Pair2"), &[]).expect("a new name");
-    let field = |name| FieldDecl::new(cx.names.intern(name), Type::ANY);
-    let kind = DeclKind::Struct { mutable: true, fields: [field("a"), field("b")].into() };
-    cx.types.define(pair, Type::ANY, kind).expect("a good body");
-    let describe = |ty| runtime.heap().describe(&cx, ty).expect("a concrete type");
-    let pair = describe(cx.types.nominal(pair, &[]).expect("a type"));
-    let any = describe(cx.types.nominal(decl::MEMORY, &[Type::ANY]).expect("a type"));
-    let routine = |name| with_exposed_provenance::<()>(runtime.routine(name).expect("a routine"));
-    let class = SizeClass::of(pair.size(), pair.align()).expect("a small object");
-    assert_eq!(class.cell_bytes(), CELL);
-    let nanoseconds = with_attached(&runtime, |thread| {
-        let _entry = thread.enter_heap(&runtime).expect("its own runtime");
-        // SAFETY: the routines have these signatures.
-        let compiled = unsafe {
-            Compiled {
-                thread,
-                pair: pair.tag(),
-                any: any.tag(),
-                run: ABI.runs + class.index() * ABI.run_bytes,
-                alloc: std::mem::transmute::<*const (), Alloc>(routine("brolga_gc_alloc")),
-                memory: std::mem::transmute::<*const (), Memory>(routine("brolga_gc_memory")),
-                write: std::mem::transmute::<*const (), Write>(routine("brolga_gc_write")),
-            }
-        };
-        measure(&compiled, program)
-    });
-    Sample { nanoseconds: nanoseconds.expect("a large enough stack"), stats: runtime.heap().stats() }
+    let (nanoseconds, stats) = compiled::on_heap(options, |compiled| measure(compiled, program));
+    Sample { nanoseconds, stats }
 }
 
 fn median(mut samples: Vec<f64>) -> f64 {

@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use brolga_ir::Context;
 use brolga_ir::types::Type;
@@ -21,8 +22,10 @@ fn modes() -> Vec<HeapOptions> {
         modes.push(HeapOptions { stress: Stress::EverySafepoint, ..checked.clone() });
         modes.push(HeapOptions { stress: Stress::Every(7), ..checked });
     }
+    let sliced = |mode: &HeapOptions| HeapOptions { pause: Some(Duration::ZERO), ..mode.clone() };
+    modes.extend(modes.clone().iter().map(sliced));
     // Under Miri: adaptive, plain and with an occasional collection.
-    if cfg!(miri) { modes.into_iter().skip(6).step_by(2).collect() } else { modes }
+    if cfg!(miri) { modes.into_iter().skip(6).step_by(3).collect() } else { modes }
 }
 
 /// A quantity: less under Miri, which is some hundred times slower.

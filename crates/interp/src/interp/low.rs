@@ -406,6 +406,7 @@ impl<'m> Interp<'m> {
             | RuntimeFn::Refuel
             | RuntimeFn::ThreadCell
             | RuntimeFn::GcWrite
+            | RuntimeFn::GcWriteAt
             | RuntimeFn::Throw
             | RuntimeFn::ThrowTypeAssert
             | RuntimeFn::ThrowBoundsOf

@@ -7,6 +7,7 @@
 //!      └─ too large for a cell ─────────────────────────────────┤
 //!                                                               ▼
 //!             budget spent, or no room? collect; then a block from the space; still none after a full one: OutOfMemory
+//!             with short pauses: slices as they are due (`slices.rs`); no room? end the marking, then collect
 //! ```
 //!
 //! If a full collection kept dead objects for finalizers that have run since, another one is tried before the
@@ -16,6 +17,7 @@
 //! taken inside it. It is taken once for each block that a thread uses up.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use brolga_ir::heap_abi::HeapAbi;
 
@@ -24,11 +26,14 @@ use super::canaries::Canaries;
 use super::class::SizeClass;
 use super::heap::{Backend, Request};
 use super::heap::{Heap, OutOfMemory};
-use super::layout::{TAG_BYTES, TAG_PERMANENT};
+use super::layout::{TAG_BYTES, TAG_PERMANENT, TAG_SLOTS};
 use super::mutator::Mutator;
-use super::object::Object;
+use super::object::{Object, desc_of_tag};
 use super::options::{HeapOptions, HeapStats};
+use super::pauses::Density;
 use super::policy::{Collection, Policy};
+use super::slices::Phase;
+use super::slots;
 use super::space::{Shortage, Space};
 
 /// A heap of cells.
@@ -38,6 +43,13 @@ pub(super) struct Cells {
 
 pub(super) struct State {
     pub(super) space: Space,
+    /// What slices do now; without them, nothing.
+    pub(super) phase: Phase,
+    /// Stores into large arrays that were recorded by threads that have ended or are stopped.
+    pub(super) slots: Vec<(Object, usize)>,
+    pub(super) density: Density,
+    /// Determines the size of slices under stress.
+    pub(super) turn: u64,
     pub(super) policy: Policy,
     pub(super) stats: HeapStats,
     /// Objects and frames visited by the last collection or its verification.
@@ -52,6 +64,10 @@ impl Cells {
     pub(super) fn new(options: &HeapOptions) -> Cells {
         let state = State {
             space: Space::new(options.limit),
+            phase: Phase::Idle,
+            slots: Vec::new(),
+            density: Density::default(),
+            turn: 1,
             policy: Policy::new(options),
             stats: HeapStats::default(),
             work: 0,
@@ -83,7 +99,8 @@ impl Cells {
                 return Ok(object);
             }
             let bytes = class.cell_bytes() - TAG_BYTES;
-            let block = self.supply(heap, mutator, bytes, |space| space.take_cells(class))?;
+            let block =
+                self.supply(heap, mutator, bytes, |space| Ok((space.take_cells(class)?, space.side())))?;
             mutator.take(class, block);
         }
     }
@@ -95,8 +112,13 @@ impl Cells {
             return self.allocate_cell(heap, mutator, class, tag);
         }
         heap.stress_point(mutator);
-        let object = self.supply(heap, mutator, bytes, |space| space.take_large(bytes, is_clear))?;
-        object.set_tag(tag);
+        // SAFETY: tags belong to types of the heap (`heap.rs`).
+        let records = heap.options.pause.is_some()
+            && !heap.options.canaries
+            && unsafe { slots::has_bits(desc_of_tag(tag)) };
+        let whole = if records { slots::with_bits(bytes) } else { bytes };
+        let object = self.supply(heap, mutator, whole, |space| space.take_large(whole, is_clear))?;
+        object.set_tag(tag | if records { TAG_SLOTS } else { 0 });
         Ok(object)
     }
 
@@ -110,10 +132,14 @@ impl Cells {
     ) -> Result<T, OutOfMemory> {
         let mut last = None;
         let mut may_repeat = true;
+        let pause = heap.options.pause;
+        if let Some(pause) = pause {
+            self.pay(heap, mutator, pause, bytes);
+        }
         loop {
             let kind = {
                 let state = &mut *self.lock();
-                let due = state.space.allocated >= state.policy.budget();
+                let due = pause.is_none() && state.space.allocated >= state.policy.budget();
                 let next = state.policy.next_kind(heap.options());
                 if due && last.is_none() {
                     next
@@ -132,6 +158,9 @@ impl Cells {
                     }
                 }
             };
+            if pause.is_some() && last.is_none() && self.end_marking(heap, mutator) {
+                continue;
+            }
             // If another thread collected instead, the retry does not count as an attempt.
             if heap.collect(mutator, kind) {
                 last = Some(kind);
@@ -151,6 +180,7 @@ impl Backend for Cells {
         mutator.retire();
         // A remembered object has lost its `OLD` bit, so it must not be forgotten.
         heap.handles.keep_remembered(mutator.remembered.take());
+        self.lock().slots.append(&mut mutator.slots.borrow_mut());
     }
 
     fn allocate(&self, heap: &Heap, mutator: &Mutator, request: Request) -> Result<Object, OutOfMemory> {
@@ -164,6 +194,9 @@ impl Backend for Cells {
     }
 
     fn collect(&self, heap: &Heap, mutator: &Mutator, kind: Option<Collection>) -> bool {
+        if kind.is_none() && heap.options.pause.is_some() {
+            return self.stress_slice(heap, mutator);
+        }
         let kind = kind.unwrap_or_else(|| self.lock().policy.next_kind(heap.options()));
         self.stop_and_collect(heap, mutator, kind)
     }
@@ -174,10 +207,22 @@ impl Backend for Cells {
         }
     }
 
+    fn remember_at(&self, mutator: &Mutator, object: Object, offset: usize) {
+        if !slots::record(object, offset, &mut mutator.slots.borrow_mut()) {
+            self.remember(mutator, object);
+        }
+    }
+
+    fn step(&self, heap: &Heap, mutator: &Mutator, time: Duration) -> bool {
+        self.steps(heap, mutator, time)
+    }
+
     fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory> {
         self.supply(heap, mutator, bytes, |space| {
-            if !space.has_room(bytes) {
-                return Err(Shortage::Limit);
+            while !space.has_room(bytes) {
+                if !space.sweep_next() {
+                    return Err(Shortage::Limit);
+                }
             }
             space.external += bytes;
             space.allocated = space.allocated.saturating_add(bytes);

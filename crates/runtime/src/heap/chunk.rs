@@ -2,9 +2,13 @@
 //!
 //! ```text
 //!   chunk, aligned to CHUNK
-//!   ├── mark bits: one for each word of the chunk           64 KiB, two blocks
-//!   └── blocks 2 to 127 of BLOCK bytes, 16 units each        cells of one class, or units of large objects
+//!   ├── mark bits of side 0: one for each word of the chunk   64 KiB, two blocks
+//!   ├── mark bits of side 1                                   the same
+//!   └── blocks 4 to 127 of BLOCK bytes, 16 units each         cells of one class, or units of large objects
 //! ```
+//!
+//! The marks of one side say which objects are alive, for the allocation between them. A full marking in slices (`slices.rs`) sets those of
+//! the other side, which is all zero before, and then the sides change roles. Without slices side 1 is never touched, so it takes no memory.
 //!
 //! A large object takes consecutive units, starting at any unit. Whole blocks would waste up to half of the
 //! memory of objects slightly larger than 16 or 32 KiB.
@@ -14,7 +18,7 @@
 //! same mask works.
 //!
 //! **C1.** A mark bit is written only by the collector while the world is stopped, and read by it and by the one mutator that
-//! owns the block.
+//! owns the block; a sweep, which no mutator sees, clears the bits of the side that is not in use.
 //! **C2.** An address whose chunk is looked up is in a mapped chunk: it is the address of a cell of this
 //! heap.
 
@@ -30,7 +34,7 @@ pub(crate) const CHUNK: usize = 4 << 20;
 /// Blocks of a chunk, including those with mark bits.
 pub(crate) const BLOCKS: usize = CHUNK / BLOCK;
 /// Blocks at the start of a chunk that hold its mark bits.
-pub(crate) const RESERVED: usize = MARK_BYTES / BLOCK;
+pub(crate) const RESERVED: usize = 2 * MARK_BYTES / BLOCK;
 /// The unit of large objects.
 pub(crate) const UNIT: usize = 2 << 10;
 /// Units of a chunk, including those with mark bits.
@@ -47,6 +51,20 @@ const MARK_BYTES: usize = CHUNK / WORD / 8;
 const MARKS_PER_WORD: usize = 64;
 /// Words of mark bits that belong to one block.
 const BLOCK_MARK_WORDS: usize = BLOCK / WORD / MARKS_PER_WORD;
+
+/// One of the two sets of mark bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Side {
+    /// Of its bits in the chunk.
+    offset: usize,
+}
+
+impl Side {
+    /// The other one.
+    pub(crate) fn other(self) -> Side {
+        Side { offset: MARK_BYTES - self.offset }
+    }
+}
 
 /// A mapped chunk.
 #[derive(Debug)]
@@ -68,6 +86,16 @@ impl Chunk {
 
     pub(crate) fn bytes(&self) -> usize {
         self.pages.bytes()
+    }
+
+    /// Clears all marks of a side.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the collector, or no code uses this side (C1).
+    pub(crate) unsafe fn clear_side(&self, side: Side) {
+        // SAFETY: every chunk begins with the bits of both sides.
+        unsafe { self.pages.base().add(side.offset).write_bytes(0, MARK_BYTES) }
     }
 
     /// A block by its number.
@@ -126,17 +154,17 @@ impl BlockPtr {
         unsafe { self.0.add(FIRST_CELL + position.min(class.cells()) * class.cell_bytes()) }
     }
 
-    fn marks(self) -> *mut u64 {
+    fn marks(self, side: Side) -> *mut u64 {
         let first = self.address() % CHUNK / WORD / MARKS_PER_WORD;
-        self.0.as_ptr().map_addr(|address| (address & !(CHUNK - 1)) + first * WORD).cast()
+        self.0.as_ptr().map_addr(|address| (address & !(CHUNK - 1)) + side.offset + first * WORD).cast()
     }
 
     /// # Safety
     ///
     /// The caller is the collector, or the mutator that owns the block (C1), and the chunk is mapped.
-    unsafe fn mark_word(self, index: usize) -> u64 {
+    unsafe fn mark_word(self, side: Side, index: usize) -> u64 {
         // SAFETY: by the contract; the index is reduced to the block's words.
-        unsafe { self.marks().add(index % BLOCK_MARK_WORDS).read() }
+        unsafe { self.marks(side).add(index % BLOCK_MARK_WORDS).read() }
     }
 
     /// The number of marked objects that start in the block.
@@ -144,9 +172,9 @@ impl BlockPtr {
     /// # Safety
     ///
     /// As for [`BlockPtr::next_run`].
-    pub(crate) unsafe fn count_marks(self) -> usize {
+    pub(crate) unsafe fn count_marks(self, side: Side) -> usize {
         // SAFETY: by the contract.
-        (0..BLOCK_MARK_WORDS).map(|word| unsafe { self.mark_word(word) }.count_ones() as usize).sum()
+        (0..BLOCK_MARK_WORDS).map(|word| unsafe { self.mark_word(side, word) }.count_ones() as usize).sum()
     }
 
     /// Clears all marks of the block.
@@ -154,9 +182,9 @@ impl BlockPtr {
     /// # Safety
     ///
     /// The caller is the collector (C1), and the chunk is mapped.
-    pub(crate) unsafe fn clear_marks(self) {
+    pub(crate) unsafe fn clear_marks(self, side: Side) {
         // SAFETY: by the contract; the words belong to the block.
-        unsafe { self.marks().write_bytes(0, BLOCK_MARK_WORDS) }
+        unsafe { self.marks(side).write_bytes(0, BLOCK_MARK_WORDS) }
     }
 
     /// The next cells, from position `from` on, without marked objects: at most as many as fit `max_bytes`,
@@ -167,6 +195,7 @@ impl BlockPtr {
     /// The caller is the collector, or the mutator that owns the block (C1), and the chunk is mapped.
     pub(crate) unsafe fn next_run(
         self,
+        side: Side,
         class: SizeClass,
         from: usize,
         max_bytes: usize,
@@ -174,7 +203,7 @@ impl BlockPtr {
         let (cells, bytes) = (class.cells(), class.cell_bytes());
         let bit = |position: usize| (FIRST_CELL + TAG_BYTES + position * bytes) / WORD;
         // SAFETY: by the contract.
-        let word = |bit: usize| unsafe { self.mark_word(bit / MARKS_PER_WORD) };
+        let word = |bit: usize| unsafe { self.mark_word(side, bit / MARKS_PER_WORD) };
         let start = (from..cells).find(|&p| word(bit(p)) >> (bit(p) % MARKS_PER_WORD) & 1 == 0)?;
         let end = cells.min(start + (max_bytes / bytes).max(1));
         // Bits are set only at starts of objects, so the next set bit ends the run.
@@ -210,10 +239,10 @@ pub(crate) struct MarkBit {
 }
 
 impl MarkBit {
-    /// The mark bit of an object of the heap.
-    pub(crate) fn of(object: Object) -> MarkBit {
+    /// The mark bit of an object of the heap, of a side.
+    pub(crate) fn of(side: Side, object: Object) -> MarkBit {
         let bit = object.address() % CHUNK / WORD;
-        let offset = bit / MARKS_PER_WORD * WORD;
+        let offset = side.offset + bit / MARKS_PER_WORD * WORD;
         let word = object.pointer().as_ptr().map_addr(|address| (address & !(CHUNK - 1)) + offset).cast();
         MarkBit { word, mask: 1 << (bit % MARKS_PER_WORD) }
     }
@@ -266,6 +295,7 @@ mod tests {
     fn runs_are_the_gaps_between_marks() {
         let chunk = Chunk::map(BLOCK).unwrap();
         let block = chunk.block(RESERVED);
+        let mut side = Side::default();
         for class in SizeClass::all().step_by(if cfg!(miri) { 17 } else { 1 }) {
             let cells = class.cells();
             let marked = |p: usize| p % 7 == 3 || p.is_multiple_of(5) || p == cells - 1;
@@ -273,14 +303,14 @@ mod tests {
                 // SAFETY: a cell of a mapped chunk that no other code refers to.
                 unsafe {
                     let object = Object::from_pointer(block.cell(class, position).add(TAG_BYTES));
-                    assert!(MarkBit::of(object).set());
-                    assert!(MarkBit::of(object).get());
+                    assert!(MarkBit::of(side, object).set());
+                    assert!(MarkBit::of(side, object).get());
                 }
             }
             let mut from = 0;
             let mut free = Vec::new();
             // SAFETY: as above.
-            while let Some((start, end)) = unsafe { block.next_run(class, from, 100) } {
+            while let Some((start, end)) = unsafe { block.next_run(side, class, from, 100) } {
                 assert!(start < end && (end - start) <= (100 / class.cell_bytes()).max(1));
                 free.extend(start..end);
                 from = end;
@@ -288,10 +318,11 @@ mod tests {
             assert_eq!(free, (0..cells).filter(|&p| !marked(p)).collect::<Vec<_>>(), "{class:?}");
             // SAFETY: as above.
             unsafe {
-                assert_eq!(block.count_marks(), (0..cells).filter(|&p| marked(p)).count());
-                block.clear_marks();
-                assert_eq!(block.next_run(class, 0, BLOCK), Some((0, cells)));
+                assert_eq!(block.count_marks(side), (0..cells).filter(|&p| marked(p)).count());
+                block.clear_marks(side);
+                assert_eq!(block.next_run(side, class, 0, BLOCK), Some((0, cells)));
             }
+            side = side.other();
         }
     }
 }

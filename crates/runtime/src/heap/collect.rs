@@ -10,12 +10,15 @@
 //! | 5 | verification, if enabled | the same |
 //! | 6 | free unmarked blocks, list those with room | the same; return whole chunks |
 //!
-//! Phase 6 does not touch cells: mutators find the free ones on demand.
+//! Phase 6 does not touch cells: mutators find the free ones on demand. Chunks are unmapped after the world has resumed.
+//!
+//! Where pauses are to be short, this is the way of collections that are asked for or without which there is no memory; others work
+//! in slices (`slices.rs`).
 
 use std::time::Instant;
 
 use super::cells::{Cells, State};
-use super::chunk::MarkBit;
+use super::chunk::{MarkBit, Side};
 use super::heap::Heap;
 use super::layout::TAG_PERMANENT;
 use super::mark::Marker;
@@ -39,28 +42,41 @@ impl Cells {
         let Some(stopped) = heap.world.stop(mutator) else { return false };
         drop(stopping);
         let began = Instant::now();
-        let broken = {
-            let mut state = self.lock();
+        let (result, gone) = {
+            let state = &mut *self.lock();
             // SAFETY: the world is stopped by this thread, until `stopped` is dropped.
-            let outcome = unsafe { cycle(heap, &stopped, &mut state, kind) };
-            let (pause, stats) = (asked.elapsed(), &mut state.stats);
-            stats.stopping_total += began - asked;
-            stats.pause_total += pause;
-            stats.pause_last = pause;
-            stats.pauses.add(pause);
-            stats.pause_max = stats.pause_max.max(pause);
-            outcome.err()
+            let result = unsafe {
+                let kind = state.settle(heap.options(), kind);
+                cycle(heap, &stopped, state, kind)
+            };
+            state.note_pause(asked, began);
+            (result, state.space.take_gone())
         };
         drop(stopped);
-        if let Some(broken) = broken {
+        drop(gone);
+        if let Err(broken) = result {
             panic!("the heap is broken after a {kind:?} collection: {broken}");
         }
         true
     }
 }
 
+impl State {
+    /// Counts a pause that ends now. It was asked for at one time, and the world was stopped at another.
+    pub(super) fn note_pause(&mut self, asked: Instant, began: Instant) {
+        let now = Instant::now();
+        let (pause, stats) = (now - asked, &mut self.stats);
+        stats.stopping_total += began - asked;
+        stats.pause_total += pause;
+        stats.pause_last = pause;
+        stats.pauses.add(pause);
+        stats.pause_max = stats.pause_max.max(pause);
+        stats.stopped_of_10ms = self.density.add(asked, now);
+    }
+}
+
 /// A part of a collection, for listeners.
-fn phase<'h>(heap: &'h Heap, name: &'static str) -> Span<'h> {
+pub(super) fn phase<'h>(heap: &'h Heap, name: &'static str) -> Span<'h> {
     heap.events().span(Stage::Phase, || name)
 }
 
@@ -73,11 +89,14 @@ unsafe fn cycle(
     state: &mut State,
     kind: Collection,
 ) -> Result<(), Broken> {
-    let State { space, policy, stats, work, revived, canaries } = state;
-    let generations = heap.options.generations != Generations::Off;
-    let mut kind = if generations { kind } else { Collection::Full };
+    let State { space, policy, stats, work, revived, canaries, slots, .. } = state;
+    let (ages, side) = (Cells::ages(&heap.options), space.side());
+    let mut kind = match heap.options.generations {
+        Generations::Off => Collection::Full,
+        Generations::On | Generations::Adaptive => kind,
+    };
     let mut oracle = heap.options.verify.then(Oracle::default);
-    let mut marker = Marker::new(generations);
+    let mut marker = Marker::new(ages, side);
     let marking = phase(heap, "mark");
     let mut root = |marker: &mut Marker, object: Object| {
         marker.push(object);
@@ -100,6 +119,7 @@ unsafe fn cycle(
         frames += unsafe { mutator.each_root(&heap.frames, &mut |object| root(&mut marker, object)) };
         let remembered = mutator.remembered.take();
         heap.handles.keep_remembered(remembered);
+        slots.append(&mut mutator.slots.borrow_mut());
     }
     heap.handles.each_root(|object| root(&mut marker, object));
     let roots = if kind == Collection::Minor { marker.pushed() } else { Vec::new() };
@@ -109,6 +129,11 @@ unsafe fn cycle(
             unsafe { marker.rescan(object) };
         }
     }
+    for (object, offset) in slots.drain(..) {
+        // All marked objects are old, so this one is marked.
+        let child = super::slots::take(object, offset).filter(|_| kind == Collection::Minor);
+        child.into_iter().for_each(|child| marker.push(child));
+    }
     if kind == Collection::Minor {
         marker.limit(policy.most_visits(&heap.options));
     }
@@ -116,7 +141,7 @@ unsafe fn cycle(
     let gave_up = unsafe { !marker.drain() };
     if gave_up {
         kind = Collection::Full;
-        marker = Marker::new(generations);
+        marker = Marker::new(ages, side);
         roots.into_iter().for_each(|object| marker.push(object));
         // SAFETY: as above.
         unsafe {
@@ -127,36 +152,27 @@ unsafe fn cycle(
     marker.limit(usize::MAX);
     drop(marking);
     let clearing = phase(heap, "weak references");
-    heap.handles.clear_weak(alive);
-    let dead = heap.handles.find_dead(|object| alive(object).is_some());
+    heap.handles.clear_weak(|object| alive(side, object));
+    let dead = heap.handles.find_dead(|object| alive(side, object).is_some());
     *revived = !dead.is_empty();
     for object in dead {
         root(&mut marker, object);
     }
     // SAFETY: as above.
     unsafe { marker.drain() };
-    if let Some(mut census) = marker.census() {
-        // Weak references to permanent objects stay.
-        heap.handles.clear_weak(|object| {
-            if object.tag() & TAG_PERMANENT != 0 {
-                census.note(object);
-            }
-            alive(object)
-        });
-        heap.take_unused_types(&census);
-    }
-    heap.handles.forget_weak_refs(alive);
+    note_census(heap, &mut marker);
+    heap.handles.forget_weak_refs(|object| alive(side, object));
     drop(clearing);
     let reached = match oracle {
         Some(oracle) => {
             let _verifying = phase(heap, "verify");
-            Some(oracle.check(space, heap.types())?)
+            Some(oracle.check(side, space, heap.types())?)
         }
         None => None,
     };
 
     canaries.check()?;
-    canaries.keep(|object| alive(object).is_some());
+    canaries.keep(|object| alive(side, object).is_some());
     let sweeping = phase(heap, "sweep");
     let allocated = space.allocated;
     // SAFETY: the world is stopped, no mutator owns a block after `retire`, and everything reachable is marked.
@@ -193,9 +209,23 @@ unsafe fn cycle(
     }
 }
 
-/// An object that is marked or permanent. Only during a collection, after marking.
-fn alive(object: Object) -> Option<Object> {
+/// Ends a census, if there is one: takes the types that are not in use out of the table. After marking, and before weak references are forgotten.
+pub(super) fn note_census(heap: &Heap, marker: &mut Marker) {
+    let Some(mut census) = marker.census() else { return };
+    let side = marker.side();
+    // Weak references to permanent objects stay.
+    heap.handles.clear_weak(|object| {
+        if object.tag() & TAG_PERMANENT != 0 {
+            census.note(object);
+        }
+        alive(side, object)
+    });
+    heap.take_unused_types(&census);
+}
+
+/// An object that is marked on this side, or permanent. Only during a collection, after marking.
+pub(super) fn alive(side: Side, object: Object) -> Option<Object> {
     // SAFETY: called by the collector, while the world is stopped; an object that is not permanent is a cell of the heap.
-    let is = object.tag() & TAG_PERMANENT != 0 || unsafe { MarkBit::of(object).get() };
+    let is = object.tag() & TAG_PERMANENT != 0 || unsafe { MarkBit::of(side, object).get() };
     is.then_some(object)
 }

@@ -34,6 +34,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use brolga_instances::Fences;
 use brolga_ir::Context;
@@ -104,6 +105,16 @@ pub(super) trait Backend: Send + Sync {
 
     /// The slow path of the write barrier: a reference was stored into an object whose tag has the bit for old objects.
     fn remember(&self, mutator: &Mutator, object: Object);
+
+    /// The same for a store whose offset in the object is known.
+    fn remember_at(&self, mutator: &Mutator, object: Object, _offset: usize) {
+        self.remember(mutator, object);
+    }
+
+    /// Does parts of collections for some time; returns whether something is left to do. A safepoint.
+    fn step(&self, _heap: &Heap, _mutator: &Mutator, _time: Duration) -> bool {
+        false
+    }
 
     /// Counts bytes that objects own outside the heap. A safepoint.
     fn add_external(&self, heap: &Heap, mutator: &Mutator, bytes: usize) -> Result<(), OutOfMemory>;
@@ -246,6 +257,11 @@ impl Heap {
     /// The frame maps of compiled code that does not link its frames.
     pub(crate) fn frames(&self) -> &Arc<FrameIndex> {
         &self.frames
+    }
+
+    /// The number of full collections, if there is a listener that wants to know what a collection was.
+    pub(super) fn full_before(&self) -> Option<u64> {
+        self.events.is_on().then(|| self.backend.stats().full_collections)
     }
 
     /// The listener to events of the heap and the layers above.
@@ -526,21 +542,26 @@ impl Heap {
     ///
     /// If verification is enabled and finds an error in the heap.
     pub(crate) fn collect(&self, mutator: &Mutator, kind: impl Into<Option<Collection>>) -> bool {
-        let before = self.events.is_on().then(|| self.backend.stats().full_collections);
+        let before = self.full_before();
         let span = self.events.span(Stage::Collect, || "");
         let collected = self.backend.collect(self, mutator, kind.into());
         drop(span);
         if collected {
-            if let Some(before) = before {
-                let stats = self.backend.stats();
-                let is_full = stats.full_collections > before;
-                let (pause, used) = (stats.pause_last, stats.used_bytes);
-                self.events.tell(Event::Collected { is_full, pause, used });
-            }
-            let _span = self.events.span(Stage::Finalize, || "");
-            self.run_finalizers(mutator);
+            self.tell_collected(mutator, before);
         }
         collected
+    }
+
+    /// What follows a collection: the event, if the number of full collections before it is given, and finalizers.
+    pub(super) fn tell_collected(&self, mutator: &Mutator, before: Option<u64>) {
+        if let Some(before) = before {
+            let stats = self.backend.stats();
+            let is_full = stats.full_collections > before;
+            let (pause, used) = (stats.pause_last, stats.used_bytes);
+            self.events.tell(Event::Collected { is_full, pause, used });
+        }
+        let _span = self.events.span(Stage::Finalize, || "");
+        self.run_finalizers(mutator);
     }
 
     fn stress_now(&self) -> u32 {
@@ -582,6 +603,20 @@ impl Heap {
         if object.tag() & super::layout::TAG_OLD != 0 {
             self.remember(mutator, object);
         }
+    }
+
+    /// The same after storing one reference, at this offset.
+    #[inline]
+    pub(crate) fn after_store_at(&self, mutator: &Mutator, object: Object, offset: usize) {
+        if object.tag() & super::layout::TAG_OLD != 0 {
+            self.remember_at(mutator, object, offset);
+        }
+    }
+
+    /// The barrier's slow path for a store at this offset.
+    #[cold]
+    pub(crate) fn remember_at(&self, mutator: &Mutator, object: Object, offset: usize) {
+        self.backend.remember_at(mutator, object, offset);
     }
 
     /// The barrier's slow path.

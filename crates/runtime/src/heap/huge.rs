@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::{Chunk, MarkBit, RESERVED_UNITS, UNIT};
+use super::chunk::{Chunk, MarkBit, RESERVED_UNITS, Side, UNIT};
 use super::object::Object;
 
 /// The chunk of one object.
@@ -87,7 +87,7 @@ impl HugeObjects {
 
     fn map(&mut self, bytes: usize) -> Option<Chunk> {
         let chunk = Chunk::map(bytes).or_else(|| {
-            self.drop_spare(0);
+            drop(self.drop_spare(0));
             Chunk::map(bytes)
         })?;
         self.mapped += chunk.bytes();
@@ -99,10 +99,10 @@ impl HugeObjects {
     /// # Safety
     ///
     /// The caller is the collector, and the world is stopped.
-    pub(super) unsafe fn clear_marks(&mut self) {
+    pub(super) unsafe fn clear_marks(&mut self, side: Side) {
         for huge in self.live.values() {
             // SAFETY: by the contract; the chunk is mapped.
-            unsafe { MarkBit::of(object_of(&huge.chunk)).clear() };
+            unsafe { MarkBit::of(side, object_of(&huge.chunk)).clear() };
         }
     }
 
@@ -111,15 +111,18 @@ impl HugeObjects {
     /// # Safety
     ///
     /// The caller is the collector, the world is stopped, and everything reachable is marked.
-    pub(super) unsafe fn sweep(&mut self, poison: Option<u8>) -> Swept {
+    pub(super) unsafe fn sweep(&mut self, side: Side, poison: Option<u8>) -> Swept {
         let mut swept = Swept::default();
         // SAFETY: by the contract; the chunk is mapped.
-        let dead = self.live.extract_if(.., |_, huge| unsafe { !MarkBit::of(object_of(&huge.chunk)).get() });
+        let is_dead = |huge: &Huge| unsafe { !MarkBit::of(side, object_of(&huge.chunk)).get() };
+        let dead = self.live.extract_if(.., |_, huge| is_dead(huge));
         for (_, huge) in dead {
             if let Some(byte) = poison {
                 // SAFETY: by the contract, the object is unreachable, and its memory is mapped.
                 unsafe { huge.chunk.unit(RESERVED_UNITS).fill(huge.bytes, byte) };
             }
+            // SAFETY: by the contract; the other side may have a mark of it.
+            unsafe { MarkBit::of(side.other(), object_of(&huge.chunk)).clear() };
             swept.freed_bytes += huge.bytes;
             self.spare.push(huge.chunk);
         }
@@ -128,9 +131,10 @@ impl HugeObjects {
         swept
     }
 
-    /// Returns spare chunks to the system, largest first, until at most `keep` bytes are left.
-    pub(super) fn drop_spare(&mut self, keep: usize) {
+    /// Takes spare chunks out, largest first, until at most `keep` bytes are left. Dropping them returns them to the system.
+    pub(super) fn drop_spare(&mut self, keep: usize) -> Vec<Chunk> {
         let mut left = self.spare_bytes();
+        let mut dropped = Vec::new();
         if left > keep {
             self.spare.sort_unstable_by_key(Chunk::bytes);
         }
@@ -139,7 +143,9 @@ impl HugeObjects {
         {
             left -= chunk.bytes();
             self.mapped -= chunk.bytes();
+            dropped.push(chunk);
         }
+        dropped
     }
 }
 
@@ -154,10 +160,11 @@ mod tests {
         let first = huge.take(CHUNK, true).unwrap();
         // SAFETY: no other code can reach the objects; each has the requested size.
         unsafe {
-            MarkBit::of(first).set();
-            assert_eq!(huge.sweep(None).live_bytes, CHUNK);
-            huge.clear_marks();
-            assert_eq!(huge.sweep(Some(0xdd)).freed_bytes, CHUNK);
+            let side = Side::default();
+            MarkBit::of(side, first).set();
+            assert_eq!(huge.sweep(side, None).live_bytes, CHUNK);
+            huge.clear_marks(side);
+            assert_eq!(huge.sweep(side, Some(0xdd)).freed_bytes, CHUNK);
             assert!(!huge.has(first.address() & !(CHUNK - 1)));
             let mapped = huge.mapped();
             assert_ne!(huge.take(CHUNK / 2, true), Some(first), "more than a quarter would be left over");
@@ -175,11 +182,11 @@ mod tests {
             huge.take(chunks * CHUNK, true).unwrap();
         }
         // SAFETY: no other code can reach the objects.
-        unsafe { huge.sweep(None) };
-        huge.drop_spare(4 * CHUNK);
+        unsafe { huge.sweep(Side::default(), None) };
+        drop(huge.drop_spare(4 * CHUNK));
         assert!((3 * CHUNK..4 * CHUNK).contains(&huge.spare_bytes()));
         assert_eq!(huge.mapped(), huge.spare_bytes());
-        huge.drop_spare(0);
+        drop(huge.drop_spare(0));
         assert_eq!((huge.spare_bytes(), huge.mapped()), (0, 0));
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   block │ 8 unused │ tag │ object …  │ tag │ object …  │ … │ rest │
 //!                    └──── cell ─────┘
-//!   tag       address of the type │ OLD │ PERMANENT
+//!   tag       address of the type │ OLD │ PERMANENT │ SLOTS
 //!   String    length │ bytes …
 //!   Memory    length │ address of the elements │ elements …
 //!   Array     address of the first element │ Memory │ dimensions …
@@ -23,6 +23,9 @@ pub const TAG_OLD: u64 = 1;
 
 /// The tag bit of objects outside the heap.
 pub const TAG_PERMANENT: u64 = 2;
+
+/// The tag bit of `Memory`s into which stores are recorded one by one (`slots.rs`).
+pub(crate) const TAG_SLOTS: u64 = 4;
 
 /// The bits of a tag word that are not the address of the type.
 pub const TAG_BITS: u64 = 15;

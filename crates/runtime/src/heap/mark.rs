@@ -10,8 +10,10 @@
 //! An object's tag and mark bit are usually cache misses; the queue hides their latency. There is no recursion: the
 //! stack is a vector, and a `Memory` of a million elements goes through it in slices.
 //!
-//! A marked object gets the `OLD` bit if generations are enabled, so that the store barrier records later
+//! A marked object gets the `OLD` bit if generations or slices are enabled, so that the store barrier records later
 //! stores into it.
+//!
+//! A marking may stop after any amount of work and go on in a later pause: what is in the queue then goes back to the stack.
 //!
 //! Cost: a few nanoseconds for each object and pointer; stack memory depends on the graph (a list needs one
 //! entry).
@@ -19,7 +21,7 @@
 //! Not done: marking with several threads.
 
 use super::census::Census;
-use super::chunk::MarkBit;
+use super::chunk::{MarkBit, Side};
 use super::desc::Scan;
 use super::layout::{LENGTH, MEMORY_ELEMENTS, TAG_OLD, TAG_PERMANENT};
 use super::object::Object;
@@ -27,6 +29,8 @@ use super::object::Object;
 const QUEUE: usize = 16;
 /// The number of elements of a `Memory` pushed at a time.
 const SLICE: usize = 256;
+/// What a slice of elements counts as, in visits.
+const SLICE_WORK: usize = SLICE / 16;
 
 /// Elements of a `Memory` that have not been visited yet.
 struct Range {
@@ -45,23 +49,31 @@ pub(crate) struct Marker {
     /// `nothing`.
     permanent: Option<Object>,
     visited: usize,
-    most_visits: usize,
+    /// Work beside visits.
+    scanned: usize,
+    most_work: usize,
+    /// The number of objects marked.
+    marked: usize,
+    side: Side,
     /// The census, if requested.
     census: Option<Census>,
 }
 
 impl Marker {
-    /// `generations`: whether marked objects become old.
-    pub(crate) fn new(generations: bool) -> Marker {
+    /// `ages`: whether marked objects become old. Sets the marks of this side.
+    pub(crate) fn new(ages: bool, side: Side) -> Marker {
         Marker {
             stack: Vec::new(),
             ranges: Vec::new(),
             queue: [None; QUEUE],
             head: 0,
-            old: if generations { TAG_OLD } else { 0 },
+            old: if ages { TAG_OLD } else { 0 },
             permanent: None,
             visited: 0,
-            most_visits: usize::MAX,
+            scanned: 0,
+            most_work: usize::MAX,
+            marked: 0,
+            side,
             census: None,
         }
     }
@@ -86,9 +98,34 @@ impl Marker {
         self.stack.clone()
     }
 
-    /// From now on [`Marker::drain`] stops after this many visits.
-    pub(crate) fn limit(&mut self, most_visits: usize) {
-        self.most_visits = most_visits;
+    /// From now on [`Marker::drain`] stops after this much work since the start.
+    pub(crate) fn limit(&mut self, most_work: usize) {
+        self.most_work = most_work;
+    }
+
+    /// The work since the start, counted in visits.
+    pub(crate) fn work(&self) -> usize {
+        self.visited + self.scanned
+    }
+
+    /// The number of objects on the stack.
+    pub(crate) fn pending(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// The number of objects marked.
+    pub(crate) fn marked(&self) -> usize {
+        self.marked
+    }
+
+    /// The side whose marks it sets.
+    pub(crate) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Must be called when the program has run since the last visit: permanent objects may have been freed.
+    pub(crate) fn resume(&mut self) {
+        self.permanent = None;
     }
 
     /// Pushes a live object.
@@ -96,17 +133,21 @@ impl Marker {
         self.stack.push(object);
     }
 
-    /// Pushes an object that is already marked and was stored into.
+    /// Scans an object that was stored into, if it is marked already; otherwise it will be scanned when it is reached, or is dead.
     ///
     /// # Safety
     ///
     /// As for [`Marker::drain`].
     pub(crate) unsafe fn rescan(&mut self, object: Object) {
-        self.age(object, object.tag());
-        self.scan(object);
+        // SAFETY: an object that was remembered is a cell of the heap; the rest is the contract.
+        if unsafe { MarkBit::of(self.side, object).get() } {
+            self.scanned += 1;
+            self.age(object, object.tag());
+            self.scan(object);
+        }
     }
 
-    /// Marks everything reachable from the pushed objects; `false` if it stopped at the limit.
+    /// Marks everything reachable from the pushed objects; `false` if it stopped at the limit, after which it may go on.
     ///
     /// # Safety
     ///
@@ -127,18 +168,24 @@ impl Marker {
                 && let Some(object) = self.stack.pop()
             {
                 object.prefetch();
-                MarkBit::of(object).prefetch();
+                MarkBit::of(self.side, object).prefetch();
                 self.queue[(self.head + queued) % QUEUE] = Some(object);
                 queued += 1;
             }
             let Some(object) = self.queue[self.head].take() else {
                 match self.ranges.pop() {
+                    Some(range) if self.work() >= self.most_work => {
+                        self.ranges.push(range);
+                        return false;
+                    }
                     Some(range) => self.scan_elements(range.memory, range.next),
                     None => return true,
                 }
                 continue;
             };
-            if self.visited >= self.most_visits {
+            if self.work() >= self.most_work {
+                self.stack.push(object);
+                self.stack.extend(self.queue.iter_mut().filter_map(Option::take));
                 return false;
             }
             self.head = (self.head + 1) % QUEUE;
@@ -153,7 +200,8 @@ impl Marker {
                 continue;
             }
             // SAFETY: an object that is not permanent is a cell of this heap; the rest is the contract.
-            if unsafe { MarkBit::of(object).set() } {
+            if unsafe { MarkBit::of(self.side, object).set() } {
+                self.marked += 1;
                 self.age(object, tag);
                 self.scan(object);
             }
@@ -188,6 +236,7 @@ impl Marker {
     fn scan_elements(&mut self, memory: Object, first: usize) {
         let Scan::Elements { stride, offsets } = memory.desc().scan() else { return };
         let length = usize::try_from(memory.word_at(LENGTH)).unwrap_or(usize::MAX);
+        self.scanned += SLICE_WORK.min(length / 16);
         let end = length.min(first.saturating_add(SLICE));
         for index in first..end {
             let start = MEMORY_ELEMENTS + index * *stride as usize;

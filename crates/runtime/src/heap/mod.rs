@@ -17,7 +17,7 @@
 //! | `class.rs` | size classes |
 //! | `pages.rs` | memory from the system |
 //! | `chunk.rs` | chunks, blocks, mark bits |
-//! | `space.rs` | which blocks are free; large objects; sweeping; the limit |
+//! | `space.rs`, `slab.rs`, `sweep.rs` | which blocks are free; large objects; sweeping; the limit |
 //! | `huge.rs` | objects that have their own chunk |
 //! | `desc.rs`, `types.rs` | run-time types and their table |
 //! | `field_table.rs` | fields by name |
@@ -28,6 +28,7 @@
 //! | `handshake.rs`, `world.rs` | stopping the world |
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs`, `canaries.rs` | a collection, and its checks |
+//! | `slices.rs`, `pace.rs`, `slots.rs` | a collection in slices: short pauses |
 //! | `handles.rs` | persistent roots, weak handles, finalizers of dead objects |
 //! | `thread_cells.rs` | thread-local variables |
 //! | `heap.rs` | the heap, and its interface to memory backends |
@@ -67,12 +68,17 @@ mod mmtk;
 mod mutator;
 mod object;
 mod options;
+mod pace;
 mod pages;
 mod pauses;
 mod permanent;
 mod policy;
 mod scope;
+mod slab;
+mod slices;
+mod slots;
 mod space;
+mod sweep;
 mod thread_cells;
 mod types;
 mod verify;

@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 
 use brolga_instances::{Fences, Participant, Stay};
 
-use super::chunk::BlockPtr;
+use super::chunk::{BlockPtr, Side};
 use super::class::{CLASSES, SizeClass};
 use super::handshake::Handshake;
 use super::layout::{BLOCK, TAG_BYTES};
@@ -68,6 +68,8 @@ pub struct GcFrame {
 #[derive(Clone, Copy, Debug)]
 struct Current {
     block: BlockPtr,
+    /// Whose marks say which cells are free.
+    side: Side,
     /// The first cell not yet examined.
     next: usize,
 }
@@ -109,6 +111,8 @@ pub struct Mutator {
     pub(crate) locals: RefCell<Vec<Option<Object>>>,
     /// Old objects that were stored into.
     pub(crate) remembered: RefCell<Vec<Object>>,
+    /// References in old, large `Memory`s that were stored: the `Memory`, and the offset in it (`slots.rs`).
+    pub(crate) slots: RefCell<Vec<(Object, usize)>>,
     /// The thread's part in the reclamation of code.
     pub(crate) participant: Participant<Retired>,
     /// The worlds of the entries on the stack.
@@ -168,6 +172,7 @@ impl Mutator {
             until_stress: Cell::new(0),
             locals: RefCell::new(Vec::new()),
             remembered: RefCell::new(Vec::new()),
+            slots: RefCell::new(Vec::new()),
             participant,
         }
     }
@@ -212,23 +217,23 @@ impl Mutator {
     /// Finds the next free cells of the current block, at most `max_cells` if given; returns whether there
     /// are any.
     pub(crate) fn next_run(&self, class: SizeClass, max_cells: Option<usize>) -> bool {
-        let Some(Current { block, next }) = self.current[class.index()].get() else { return false };
+        let Some(Current { block, side, next }) = self.current[class.index()].get() else { return false };
         let max_bytes = max_cells.map_or(BLOCK, |cells| cells * class.cell_bytes());
         // SAFETY: this mutator owns the block, which stays mapped while it does.
-        let Some((start, end)) = (unsafe { block.next_run(class, next, max_bytes) }) else {
+        let Some((start, end)) = (unsafe { block.next_run(side, class, next, max_bytes) }) else {
             self.current[class.index()].set(None);
             return false;
         };
         let (from, to) = (block.cell(class, start), block.cell(class, end));
-        self.current[class.index()].set(Some(Current { block, next: end }));
+        self.current[class.index()].set(Some(Current { block, side, next: end }));
         self.runs[class.index()].cursor.set(from.as_ptr());
         self.runs[class.index()].limit.set(to.as_ptr());
         true
     }
 
     /// Makes a block the current one of its class.
-    pub(crate) fn take(&self, class: SizeClass, block: BlockPtr) {
-        self.current[class.index()].set(Some(Current { block, next: 0 }));
+    pub(crate) fn take(&self, class: SizeClass, (block, side): (BlockPtr, Side)) {
+        self.current[class.index()].set(Some(Current { block, side, next: 0 }));
     }
 
     /// Releases all blocks; the next allocation of every class takes the slow path.

@@ -6,12 +6,13 @@
 //!   │ tag               │ fields, or length and bytes … │
 //!   └───────────────────┴──────────────────────────────┘
 //!     63 …            4   3   2   1          0
-//!     address of TypeDesc │ 0 │ 0 │ PERMANENT │ OLD
+//!     address of TypeDesc │ 0 │ SLOTS │ PERMANENT │ OLD
 //! ```
 //!
 //! | bit | meaning |
 //! |---|---|
 //! | `OLD` | survived a collection and is not in a remembered set: storing a pointer into it takes the slow path |
+//! | `SLOTS` | stores into it are remembered one by one (`slots.rs`) |
 //! | `PERMANENT` | is not a cell of the heap, holds no pointer into it, and is never freed |
 //!
 //! **O1.** An [`Object`] is held only while its referent cannot be freed: by the collector during a pause, or

@@ -44,6 +44,11 @@ pub struct HeapOptions {
     pub initial: usize,
     /// How far the heap may grow beyond its live size, in percent of it.
     pub growth_percent: u32,
+    /// `None`: throughput, each collection stops the program once, for as long as it takes. Otherwise short pauses: collections work in slices
+    /// between which the program runs, each of at most half of this time, so that a pause, with waiting for threads, is not longer; the scan of the
+    /// roots and of handles is not divided. A millisecond is a good value. Objects that become unreachable during a collection stay until the next, so
+    /// the heap should have a quarter more room. Default heap only.
+    pub pause: Option<Duration>,
     /// Whether to make minor collections.
     pub generations: Generations,
     /// Whether to collect more often than needed.
@@ -64,6 +69,7 @@ impl Default for HeapOptions {
             limit: None,
             initial: 16 << 20,
             growth_percent: 100,
+            pause: None,
             generations: Generations::default(),
             stress: Stress::default(),
             poison: false,
@@ -86,6 +92,12 @@ pub struct HeapStats {
     pub pause_max: Duration,
     /// The lengths of the pauses. Default heap only.
     pub pauses: Pauses,
+    /// The longest time for which the world was stopped within any ten milliseconds: the rest is the *minimum mutator utilisation*. Default heap only.
+    pub stopped_of_10ms: Duration,
+    /// The number of pauses in which a collection did a part of its work ([`HeapOptions::pause`]).
+    pub slices: u64,
+    /// Collections whose end could not be divided, because the program had changed more than a slice could follow, or had no memory left.
+    pub undivided: u64,
     /// The last pause.
     pub pause_last: Duration,
     /// Time spent waiting for threads to stop.

@@ -8,7 +8,8 @@
 //! Four buckets per doubling, so a quantile is at most a quarter too large. Cost: 384 bytes for each heap, an
 //! increment for each pause.
 
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 const BUCKETS: usize = 96;
 /// Buckets per doubling.
@@ -56,6 +57,32 @@ impl Pauses {
     }
 }
 
+/// How much of a short time was spent in pauses, at worst.
+#[derive(Debug, Default)]
+pub(crate) struct Density {
+    /// Pauses that ended within the last window.
+    recent: VecDeque<(Instant, Instant)>,
+    worst: Duration,
+}
+
+impl Density {
+    /// The time that is looked at.
+    const WINDOW: Duration = Duration::from_millis(10);
+
+    /// Adds a pause; returns the most time of pauses in any window so far. The worst window ends with a pause or begins with one, and that one
+    /// counts less only by what the next pause adds, so windows that end with pauses are looked at.
+    pub(crate) fn add(&mut self, began: Instant, ended: Instant) -> Duration {
+        self.recent.push_back((began, ended));
+        let Some(start) = ended.checked_sub(Density::WINDOW) else { return self.worst };
+        while self.recent.front().is_some_and(|&(_, end)| end <= start) {
+            self.recent.pop_front();
+        }
+        let inside = self.recent.iter().map(|&(from, to)| to.saturating_duration_since(from.max(start)));
+        self.worst = self.worst.max(inside.sum());
+        self.worst
+    }
+}
+
 /// The first bucket that ends after a length.
 fn bucket(pause: Duration) -> usize {
     (0..BUCKETS - 1).find(|&index| pause <= end(index)).unwrap_or(BUCKETS - 1)
@@ -85,5 +112,16 @@ mod tests {
         }
         pauses.add(Duration::from_secs(3600));
         assert!(pauses.quantile(1.0) > Duration::from_secs(10));
+    }
+
+    #[test]
+    fn the_worst_ten_milliseconds_are_found() {
+        let (start, mut density) = (Instant::now() + Duration::from_secs(1), Density::default());
+        let at = |micros| start + Duration::from_micros(micros);
+        assert_eq!(density.add(at(0), at(1000)), Duration::from_millis(1));
+        assert_eq!(density.add(at(5000), at(6000)), Duration::from_millis(2));
+        assert_eq!(density.add(at(10_500), at(11_000)), Duration::from_millis(2), "the first has left");
+        assert_eq!(density.add(at(100_000), at(150_000)), Duration::from_millis(10), "all of it");
+        assert_eq!(density.add(at(900_000), at(900_001)), Duration::from_millis(10));
     }
 }

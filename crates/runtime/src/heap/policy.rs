@@ -62,6 +62,8 @@ pub(crate) struct Policy {
     live_after_full: usize,
     /// Bytes freed and objects visited by the last full collection; `None` before the first.
     last_full: Option<(usize, usize)>,
+    /// Objects visited by the last minor one.
+    last_minor: usize,
     penalty: u32,
     full_ones_left: u32,
 }
@@ -73,6 +75,7 @@ impl Policy {
             live: 0,
             live_after_full: 0,
             last_full: None,
+            last_minor: 0,
             penalty: 1,
             full_ones_left: 0,
         }
@@ -81,6 +84,14 @@ impl Policy {
     /// Bytes that may be allocated before the next collection.
     pub(crate) fn budget(&self) -> usize {
         self.budget
+    }
+
+    /// The objects visited by the last collection of a kind.
+    pub(crate) fn last_visited(&self, kind: Collection) -> usize {
+        match kind {
+            Collection::Full => self.last_full.map_or(0, |(_, visited)| visited),
+            Collection::Minor => self.last_minor,
+        }
     }
 
     /// The kind of the next collection.
@@ -118,6 +129,7 @@ impl Policy {
                 }
             }
             Collection::Minor => {
+                self.last_minor = outcome.visited;
                 let (freed, visited) = self.last_full.unwrap_or_default();
                 let pays = outcome.visited as u128 * freed as u128 <= visited as u128 * outcome.freed as u128;
                 if pays {

@@ -86,7 +86,7 @@ type Brand<'h> = PhantomData<*mut &'h ()>;
 /// The right of the current thread to access one heap.
 pub struct Scope<'f, 'h> {
     pub(super) heap: &'h Heap,
-    mutator: &'h Mutator,
+    pub(super) mutator: &'h Mutator,
     frame: PhantomData<std::cell::Cell<&'f ()>>,
 }
 
@@ -470,7 +470,7 @@ impl<'f, 'h> Scope<'f, 'h> {
     /// Stores a reference, with the write barrier.
     pub(super) fn store(&self, object: Object, offset: usize, value: Option<Object>) {
         object.set_pointer_at(offset, value);
-        self.after_store(object);
+        self.heap.after_store_at(self.mutator, object, offset);
     }
 
     /// The write barrier, after references were stored into an object.

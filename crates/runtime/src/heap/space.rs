@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Space
-//!   ├── slabs       chunks, by address
+//!   ├── slabs       chunks, by address (`slab.rs`)
 //!   │                 blocks of cells ──►          ◄── large objects, in units
 //!   ├── huge        chunks with one object each (`huge.rs`)
 //!   └── available   for each class: blocks with free cells that no mutator owns, found by the last collection
@@ -19,6 +19,8 @@
 //! limit applies to `used` plus external bytes. `allocated` counts the bytes allocated since the last
 //! collection and triggers the next.
 //!
+//! A collection that stops the world for all of its work sweeps at its end (`sweep.rs`); one in slices leaves it to later allocations.
+//!
 //! Cost: a collection examines each block in use once (64 words of marks). Finding a block examines at most
 //! 32 words in a slab that has one; finding a large object, each slab with a free unit.
 //!
@@ -27,13 +29,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::chunk::{
-    BLOCKS, BlockPtr, CHUNK, Chunk, LARGE_OBJECT, MarkBit, RESERVED, RESERVED_UNITS, UNIT, UNITS,
+    BLOCKS, BlockPtr, CHUNK, Chunk, LARGE_OBJECT, RESERVED, RESERVED_UNITS, Side, UNIT, UNITS,
     UNITS_PER_BLOCK, UnitPtr,
 };
 use super::class::{CLASSES, SizeClass};
 use super::huge::HugeObjects;
 use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 use super::object::Object;
+use super::slab::{Kind, Slab};
+use super::sweep::Sweeping;
 
 /// The byte that overwrites freed memory.
 pub(crate) const POISON: u8 = 0xdd;
@@ -41,106 +45,8 @@ pub(crate) const POISON: u8 = 0xdd;
 /// Large objects with more units have their own chunk.
 const MAX_LARGE_UNITS: usize = 512;
 
-/// The use of a unit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// Not in use; `zeroed` if nothing was ever written to it.
-    Free { zeroed: bool },
-    /// The first unit of a block of cells.
-    Cells(SizeClass),
-    /// The first unit of a large object with this many units.
-    Large { units: u16 },
-    /// Another unit of a block or of a large object, or one with mark bits.
-    Rest,
-}
-
-/// The number of units per word of `Slab::free`.
-const WORD: usize = u64::BITS as usize;
-/// The bits of a block's units in such a word.
-const BLOCK_BITS: u64 = (1 << UNITS_PER_BLOCK) - 1;
-
-#[derive(Debug)]
-struct Slab {
-    chunk: Chunk,
-    kinds: Box<[Kind; UNITS]>,
-    /// One bit for each free unit.
-    free: [u64; UNITS / WORD],
-    /// An upper bound of the longest run of free units, so that a slab without room is not searched for each
-    /// object.
-    longest: usize,
-}
-
-impl Slab {
-    fn new(chunk: Chunk) -> Slab {
-        let mut kinds = Box::new([Kind::Free { zeroed: true }; UNITS]);
-        kinds[..RESERVED_UNITS].fill(Kind::Rest);
-        let mut free = [u64::MAX; UNITS / WORD];
-        (0..RESERVED_UNITS).for_each(|unit| free[unit / WORD] &= !(1 << (unit % WORD)));
-        Slab { chunk, kinds, free, longest: UNITS }
-    }
-
-    fn free_units(&self) -> usize {
-        self.free.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.free_units() == UNITS - RESERVED_UNITS
-    }
-
-    /// The first unit of the lowest free block.
-    fn find_block(&self) -> Option<usize> {
-        self.free.iter().zip((0..).step_by(WORD)).find_map(|(word, first)| {
-            let blocks = (0..WORD).step_by(UNITS_PER_BLOCK);
-            blocks.clone().find(|&at| word >> at & BLOCK_BITS == BLOCK_BITS).map(|at| first + at)
-        })
-    }
-
-    /// The highest run of `count` free units; returns its first unit.
-    fn find_units(&mut self, count: usize) -> Option<usize> {
-        if self.longest < count {
-            return None;
-        }
-        let mut end = UNITS;
-        while let Some(last) = self.last_below(end, |free| free) {
-            end = self.last_below(last, |free| !free).map_or(0, |used| used + 1);
-            if last + 1 - end >= count {
-                return Some(last + 1 - count);
-            }
-        }
-        self.longest = count - 1;
-        None
-    }
-
-    /// The highest unit below `end` whose bit is set in `of(word)`, where `word` is its word of `free`.
-    fn last_below(&self, end: usize, of: impl Fn(u64) -> u64) -> Option<usize> {
-        let mut end = end;
-        while end > 0 {
-            let last = end - 1;
-            let found = of(self.free[last / WORD]) << (WORD - 1 - last % WORD);
-            if found != 0 {
-                return Some(last - found.leading_zeros() as usize);
-            }
-            end = last / WORD * WORD;
-        }
-        None
-    }
-
-    /// Marks free units as used. Returns whether no code has written to any of them, so that all their bytes are zero.
-    fn take(&mut self, first: usize, kind: Kind, count: usize) -> bool {
-        let taken = &mut self.kinds[first..first + count];
-        let zeroed = taken.iter().all(|kind| *kind == Kind::Free { zeroed: true });
-        taken.fill(Kind::Rest);
-        self.kinds[first] = kind;
-        (first..first + count).for_each(|unit| self.free[unit / WORD] &= !(1 << (unit % WORD)));
-        zeroed
-    }
-
-    fn give_back(&mut self, first: usize, count: usize) {
-        self.kinds[first..first + count].fill(Kind::Free { zeroed: false });
-        (first..first + count).for_each(|unit| self.free[unit / WORD] |= 1 << (unit % WORD));
-        self.longest = UNITS;
-    }
-}
+/// While a sweep is under way, an allocation sweeps at most this many slabs for what it needs before it takes a free block or maps a new slab.
+const SEARCHED: usize = 4;
 
 /// Why no memory is available now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,15 +67,24 @@ pub(crate) struct Live {
 /// All memory of one heap.
 #[derive(Debug)]
 pub(crate) struct Space {
-    slabs: BTreeMap<usize, Slab>,
+    pub(super) slabs: BTreeMap<usize, Slab>,
     /// Slabs that may have a free block.
-    with_block: BTreeSet<usize>,
+    pub(super) with_block: BTreeSet<usize>,
     /// Slabs that may have a free unit.
-    with_unit: BTreeSet<usize>,
-    huge: HugeObjects,
-    available: Vec<Vec<(BlockPtr, usize)>>,
-    used: usize,
+    pub(super) with_unit: BTreeSet<usize>,
+    pub(super) huge: HugeObjects,
+    pub(super) available: Vec<Vec<(BlockPtr, usize)>>,
+    /// Whose marks say what is alive.
+    pub(super) side: Side,
+    /// The sweep that is under way.
+    pub(super) sweeping: Option<Sweeping>,
+    /// Chunks to be returned to the system, by dropping them.
+    pub(super) gone: Vec<Chunk>,
+    pub(super) used: usize,
     mapped: usize,
+    /// Bytes of huge objects made since the last collection, and between the two before it.
+    pub(super) huge_made: usize,
+    pub(super) huge_wanted: usize,
     /// Bytes allocated since the last collection, including external ones.
     pub(crate) allocated: usize,
     /// Bytes that objects own outside the heap.
@@ -185,8 +100,13 @@ impl Space {
             with_unit: BTreeSet::new(),
             huge: HugeObjects::default(),
             available: vec![Vec::new(); CLASSES],
+            side: Side::default(),
+            sweeping: None,
+            gone: Vec::new(),
             used: 0,
             mapped: 0,
+            huge_made: 0,
+            huge_wanted: 0,
             allocated: 0,
             external: 0,
             limit,
@@ -207,16 +127,35 @@ impl Space {
         wanted.is_some_and(|wanted| self.limit.is_none_or(|limit| wanted <= limit))
     }
 
+    /// Bytes that are left below the limit.
+    pub(crate) fn room(&self) -> usize {
+        let taken = self.used.saturating_add(self.external);
+        self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(taken))
+    }
+
+    /// Whose marks say what is alive.
+    pub(crate) fn side(&self) -> Side {
+        self.side
+    }
+
     /// A block with free cells of a class.
     pub(crate) fn take_cells(&mut self, class: SizeClass) -> Result<BlockPtr, Shortage> {
-        if let Some((block, free)) = self.available[class.index()].pop() {
-            self.allocated += free;
-            return Ok(block);
-        }
-        if !self.has_room(BLOCK) {
-            return Err(Shortage::Limit);
-        }
+        let mut searched = 0;
         let (at, first) = loop {
+            if let Some((block, free)) = self.available[class.index()].pop() {
+                self.allocated += free;
+                return Ok(block);
+            }
+            if searched < SEARCHED && self.sweep_next() {
+                searched += 1;
+                continue;
+            }
+            if !self.has_room(BLOCK) {
+                if self.sweep_next() {
+                    continue;
+                }
+                return Err(Shortage::Limit);
+            }
             let at = match self.with_block.first() {
                 Some(&at) => at,
                 None => self.map_slab()?,
@@ -238,8 +177,10 @@ impl Space {
     pub(crate) fn take_large(&mut self, bytes: usize, is_clear: bool) -> Result<Object, Shortage> {
         let units = bytes.checked_add(LARGE_OBJECT).ok_or(Shortage::System)?.div_ceil(UNIT);
         let bytes = units.checked_mul(UNIT).ok_or(Shortage::System)?;
-        if !self.has_room(bytes) {
-            return Err(Shortage::Limit);
+        while !self.has_room(bytes) {
+            if !self.sweep_next() {
+                return Err(Shortage::Limit);
+            }
         }
         let object = match u16::try_from(units) {
             Ok(short) if units <= MAX_LARGE_UNITS => {
@@ -251,7 +192,10 @@ impl Space {
                 // SAFETY: the memory is new; the caller initialises it before it is reachable.
                 unsafe { Object::from_pointer(unit.object()) }
             }
-            _ => self.huge.take(bytes, is_clear).ok_or(Shortage::System)?,
+            _ => {
+                self.huge_made = self.huge_made.saturating_add(bytes);
+                self.huge.take(bytes, is_clear).ok_or(Shortage::System)?
+            }
         };
         self.used += bytes;
         self.allocated = self.allocated.saturating_add(bytes);
@@ -260,11 +204,14 @@ impl Space {
 
     fn take_units(&mut self, units: u16) -> Result<(UnitPtr, bool), Shortage> {
         let count = usize::from(units);
-        let found =
-            self.with_unit.iter().find_map(|&at| Some((at, self.slabs.get_mut(&at)?.find_units(count)?)));
-        let (at, first) = match found {
-            Some(found) => found,
-            None => (self.map_slab()?, UNITS - count),
+        let mut searched = 0;
+        let (at, first) = loop {
+            let mut all = self.with_unit.iter();
+            match all.find_map(|&at| Some((at, self.slabs.get_mut(&at)?.find_units(count)?))) {
+                Some(found) => break found,
+                None if searched < SEARCHED && self.sweep_next() => searched += 1,
+                None => break (self.map_slab()?, UNITS - count),
+            }
         };
         let slab = self.slabs.get_mut(&at).ok_or(Shortage::System)?;
         let zeroed = slab.take(first, Kind::Large { units }, count);
@@ -285,120 +232,41 @@ impl Space {
         Ok(at)
     }
 
-    /// Clears all marks.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the collector, and the world is stopped.
-    pub(crate) unsafe fn clear_marks(&mut self) {
-        for slab in self.slabs.values() {
-            for (unit, kind) in slab.kinds.iter().enumerate() {
-                // SAFETY: by the contract; the slab is mapped, and a large object begins at each unit of that
-                // kind.
-                unsafe {
-                    match kind {
-                        Kind::Cells(_) => slab.chunk.block(unit / UNITS_PER_BLOCK).clear_marks(),
-                        Kind::Large { .. } => {
-                            MarkBit::of(Object::from_pointer(slab.chunk.unit(unit).object())).clear();
-                        }
-                        Kind::Free { .. } | Kind::Rest => {}
-                    }
-                }
-            }
-        }
-        // SAFETY: by the contract.
-        unsafe { self.huge.clear_marks() };
-    }
-
-    /// Frees unmarked objects, and finds the blocks that have room.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the collector, the world is stopped, no mutator owns a block, and everything reachable is marked.
-    pub(crate) unsafe fn sweep(&mut self, poison: bool) -> Live {
-        let mut live = Live::default();
-        self.available.iter_mut().for_each(Vec::clear);
-        self.allocated = 0;
-        for (&at, slab) in &mut self.slabs {
-            let mut unit = RESERVED_UNITS;
-            while unit < UNITS {
-                match slab.kinds[unit] {
-                    Kind::Free { .. } | Kind::Rest => unit += 1,
-                    Kind::Cells(class) => {
-                        let block = slab.chunk.block(unit / UNITS_PER_BLOCK);
-                        // SAFETY: by the contract; the slab is mapped.
-                        let marked = unsafe { block.count_marks() };
-                        live.objects += marked;
-                        live.bytes += marked * class.cell_bytes();
-                        if poison {
-                            // SAFETY: by the contract, unmarked cells of this block are unreachable.
-                            unsafe { poison_free_cells(block, class) };
-                        }
-                        if marked == 0 {
-                            slab.give_back(unit, UNITS_PER_BLOCK);
-                            self.used -= BLOCK;
-                        } else if marked < class.cells() {
-                            let free = (class.cells() - marked) * class.cell_bytes();
-                            self.available[class.index()].push((block, free));
-                        }
-                        unit += UNITS_PER_BLOCK;
-                    }
-                    Kind::Large { units } => {
-                        let (place, units) = (slab.chunk.unit(unit), usize::from(units));
-                        // SAFETY: the object's memory is mapped, and the world is stopped.
-                        if unsafe { MarkBit::of(Object::from_pointer(place.object())).get() } {
-                            live.objects += 1;
-                            live.bytes += units * UNIT;
-                        } else {
-                            if poison {
-                                // SAFETY: by the contract, the object is unreachable.
-                                unsafe { place.fill(units * UNIT, POISON) };
-                            }
-                            slab.give_back(unit, units);
-                            self.used -= units * UNIT;
-                        }
-                        unit += units;
-                    }
-                }
-            }
-            self.with_block.insert(at);
-            self.with_unit.insert(at);
-        }
-        // Popped from the end: using low addresses first keeps the heap compact.
-        self.available.iter_mut().for_each(|blocks| blocks.reverse());
-        // SAFETY: by the contract.
-        let swept = unsafe { self.huge.sweep(poison.then_some(POISON)) };
-        live.objects += swept.live_objects;
-        live.bytes += swept.live_bytes;
-        self.used -= swept.freed_bytes;
-        live
-    }
-
-    /// Returns spare chunks of huge objects to the system until `keep` bytes of them are left, or fewer if
-    /// the limit has no room for them.
+    /// Gives up spare chunks of huge objects until `keep` bytes of them are left, or as many as huge objects were made between the last two
+    /// collections, or fewer if the limit has no room for them. Otherwise a program that makes a large table in each of many calls would
+    /// have its pages mapped anew after each collection.
     pub(crate) fn drop_spare(&mut self, keep: usize) {
-        let taken = self.used.saturating_add(self.external);
-        let room = self.limit.map_or(usize::MAX, |limit| limit.saturating_sub(taken));
-        self.huge.drop_spare(keep.min(room));
+        let keep = keep.max(self.huge_wanted).min(self.room());
+        self.gone.append(&mut self.huge.drop_spare(keep));
     }
 
-    /// Returns chunks without objects to the system, as long as `keep` free bytes remain.
+    /// Gives up chunks without objects, as long as `keep` free bytes remain.
     pub(crate) fn trim(&mut self, keep: usize) {
         self.drop_spare(keep);
         let free: usize = self.slabs.values().map(|slab| slab.free_units() * UNIT).sum();
         let mut free = free + self.huge.spare_bytes();
-        let (with_block, with_unit, mapped) = (&mut self.with_block, &mut self.with_unit, &mut self.mapped);
-        self.slabs.retain(|at, slab| {
-            let bytes = (UNITS - RESERVED_UNITS) * UNIT;
+        let bytes = (UNITS - RESERVED_UNITS) * UNIT;
+        let goes = |_: &usize, slab: &mut Slab| {
             let goes = slab.is_empty() && free.saturating_sub(bytes) >= keep;
-            if goes {
-                free -= bytes;
-                *mapped -= slab.chunk.bytes();
-                with_block.remove(at);
-                with_unit.remove(at);
-            }
-            !goes
-        });
+            free -= if goes { bytes } else { 0 };
+            goes
+        };
+        for (at, slab) in self.slabs.extract_if(.., goes) {
+            self.mapped -= slab.chunk.bytes();
+            self.with_block.remove(&at);
+            self.with_unit.remove(&at);
+            self.gone.push(slab.chunk);
+        }
+    }
+
+    /// Chunks that were given up. Dropping them returns them to the system, which takes some tenths of a millisecond for each whose pages were used.
+    pub(crate) fn take_gone(&mut self) -> Vec<Chunk> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// One of these chunks.
+    pub(crate) fn take_one_gone(&mut self) -> Option<Chunk> {
+        self.gone.pop()
     }
 
     /// Whether an object of this heap can have this address.
@@ -422,22 +290,9 @@ impl Space {
     }
 }
 
-/// # Safety
-///
-/// The caller is the collector, and unmarked cells of the block are unreachable.
-unsafe fn poison_free_cells(block: BlockPtr, class: SizeClass) {
-    let mut from = 0;
-    // SAFETY: by the contract.
-    while let Some((start, end)) = unsafe { block.next_run(class, from, BLOCK) } {
-        let bytes = class.cell_bytes();
-        // SAFETY: the cells of the run are in the block, and by the contract no code uses them.
-        unsafe { block.fill(FIRST_CELL + start * bytes, (end - start) * bytes, POISON) };
-        from = end;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::chunk::MarkBit;
     use super::*;
 
     #[test]
@@ -465,7 +320,7 @@ mod tests {
         assert_eq!((objects.len(), space.used()), (10, 90 * UNIT), "9 units each");
         // SAFETY: no other code can reach the space, and every other object has been dropped.
         unsafe {
-            objects.iter().step_by(2).for_each(|&object| assert!(MarkBit::of(object).set()));
+            objects.iter().step_by(2).for_each(|&object| assert!(MarkBit::of(space.side(), object).set()));
             assert_eq!(space.sweep(false).bytes, 45 * UNIT);
         }
         assert_eq!(space.take_large(10 * UNIT, true), Ok(below(objects[9], 2)), "the first gap is too short");
@@ -477,34 +332,6 @@ mod tests {
     fn below(object: Object, units: usize) -> Object {
         // SAFETY: only compared.
         unsafe { Object::from_pointer(object.pointer().sub(units * UNIT)) }
-    }
-
-    #[test]
-    fn units_are_found_where_a_naive_search_finds_them() {
-        let mut slab = Slab::new(Chunk::map((BLOCKS - RESERVED) * BLOCK).unwrap());
-        let mut state = 1_u64;
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            (state >> 33) as usize % below
-        };
-        for _ in 0..if cfg!(miri) { 20 } else { 500 } {
-            let is_free = |slab: &Slab, first: usize, count: usize| {
-                (first..first + count).all(|unit| matches!(slab.kinds[unit], Kind::Free { .. }))
-            };
-            let count = 1 + random(70);
-            let naive = (0..=UNITS - count).rev().find(|&first| is_free(&slab, first, count));
-            assert_eq!(slab.find_units(count), naive, "{count}");
-            let block =
-                (0..UNITS).step_by(UNITS_PER_BLOCK).find(|&first| is_free(&slab, first, UNITS_PER_BLOCK));
-            assert_eq!(slab.find_block(), block);
-            if let Some(first) = naive {
-                slab.take(first, Kind::Large { units: count as u16 }, count);
-            }
-            let free = RESERVED_UNITS + random(UNITS - RESERVED_UNITS - 20);
-            slab.give_back(free, random(20));
-            let counted = slab.kinds.iter().filter(|kind| matches!(kind, Kind::Free { .. })).count();
-            assert_eq!(slab.free_units(), counted);
-        }
     }
 
     #[test]
@@ -535,13 +362,14 @@ mod tests {
         assert!(space.mapped() >= 3 * CHUNK);
         // SAFETY: no other code can reach the space.
         unsafe {
-            MarkBit::of(object).set();
+            MarkBit::of(space.side(), object).set();
             assert_eq!(space.sweep(false).objects, 1);
             space.clear_marks();
             assert_eq!(space.sweep(false).objects, 0);
         }
         assert_eq!(space.used(), 0);
         space.drop_spare(0);
+        drop(space.take_gone());
         assert_eq!(space.mapped(), 0);
         assert_eq!(space.take_large(usize::MAX, true), Err(Shortage::System));
         assert_eq!(space.take_large(usize::MAX / 2, true), Err(Shortage::System));

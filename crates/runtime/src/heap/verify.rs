@@ -11,7 +11,7 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use super::chunk::MarkBit;
+use super::chunk::{MarkBit, Side};
 use super::desc::ObjectKind;
 use super::layout::{ARRAY_MEMORY, LENGTH, MEMORY_ELEMENTS, TAG_PERMANENT};
 use super::object::Object;
@@ -72,8 +72,8 @@ impl Oracle {
     }
 
     /// Checks everything reachable, and counts the part in the heap. Must be called with the world stopped,
-    /// after marking and before sweeping.
-    pub(crate) fn check(mut self, space: &Space, types: &RuntimeTypes) -> Result<usize, Broken> {
+    /// after marking and before sweeping; `side` has the marks.
+    pub(crate) fn check(mut self, side: Side, space: &Space, types: &RuntimeTypes) -> Result<usize, Broken> {
         let mut count = 0;
         let mut known_tags = FxHashSet::default();
         while let Some((object, from)) = self.work.pop() {
@@ -98,7 +98,7 @@ impl Oracle {
             }
             count += 1;
             // SAFETY: the object is in a cell of a mapped chunk, and the world is stopped.
-            if !unsafe { MarkBit::of(object).get() } {
+            if !unsafe { MarkBit::of(side, object).get() } {
                 return Err(Broken::Unmarked { address, name: object.desc().name().into() });
             }
             self.push_fields(object);

@@ -8,6 +8,7 @@
 //! | `brolga_gc_box_int(thread, value)` | yes | a boxed `Int64`, permanent if small; null as above |
 //! | `brolga_gc_weak_ref(thread, object)` | yes | a `WeakRef`; null as above. The argument is kept alive by the routine |
 //! | `brolga_gc_write(thread, object)` | no | the slow path of the store barrier, for one field or many |
+//! | `brolga_gc_write_at(thread, object, address)` | no | the same for one reference of a `Memory`, at this address |
 //! | `brolga_thread_cell(thread, cell)` | no | the thread's own cell of a thread-local variable |
 //! | `brolga_gc_leave(thread)` | – | before a blocking foreign call: collections continue without this thread |
 //! | `brolga_gc_enter(thread)` | yes | after it; a callback into compiled code in between enters the heap again |
@@ -126,6 +127,14 @@ pub(crate) extern "C" fn brolga_gc_write(thread: &Thread, object: NonNull<u8>) {
     if let Some(runtime) = thread.runtime() {
         // SAFETY: compiled code passes a live object.
         runtime.heap().remember(thread.mutator(), unsafe { Object::from_pointer(object) });
+    }
+}
+
+pub(crate) extern "C" fn brolga_gc_write_at(thread: &Thread, object: NonNull<u8>, address: usize) {
+    if let Some(runtime) = thread.runtime() {
+        // SAFETY: compiled code passes a live object.
+        let object = unsafe { Object::from_pointer(object) };
+        runtime.heap().remember_at(thread.mutator(), object, address.wrapping_sub(object.address()));
     }
 }
 

@@ -270,6 +270,7 @@ named! {
         brolga_get_field,
         brolga_gc_weak_ref,
         brolga_gc_write,
+        brolga_gc_write_at,
         brolga_gc_leave,
         brolga_throw,
         brolga_apply,
