@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brolga_cache::Cache;
@@ -431,16 +430,15 @@ impl Options {
         }
     }
 
-    /// The effective options: the feature `gc-stress` overrides the given ones. Every other heap works in slices then, as far as that is not chosen.
+    /// The effective options: the feature `gc-stress` overrides the given ones. Heaps for code of -O1 and -O3 work in slices then, unless the pause is chosen.
     pub(crate) fn settled(self) -> Options {
         if !cfg!(feature = "gc-stress") {
             return self;
         }
-        static ENGINES: AtomicUsize = AtomicUsize::new(0);
-        let is_odd = ENGINES.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+        let in_slices = matches!(self.level, OptLevel::O1 | OptLevel::O3);
         let mut settled = self.gc_stress(true);
         let pause = &mut settled.runtime.heap.pause;
-        *pause = pause.or(is_odd.then_some(Duration::from_millis(1)));
+        *pause = pause.or(in_slices.then_some(Duration::from_millis(1)));
         settled
     }
 

@@ -39,7 +39,7 @@ fn churn(runtime: &Arc<Runtime>, slots: usize, steps: usize, seed: u64) {
                 scope.frame(|scope| {
                     let new = scope.object(&node).unwrap();
                     new.get(scope).set_bits(0, step as i64).unwrap();
-                    // What was in another place moves behind the new one.
+                    // What was in another place moves after the new one.
                     let moved = table.get(scope).element(from).unwrap();
                     scope.set_field(new.get(scope), 1, moved).unwrap();
                     scope.set_element(table.get(scope), from, None).unwrap();
@@ -129,7 +129,7 @@ fn a_marking_of_many_objects_takes_many_short_pauses() {
         .unwrap();
 }
 
-/// A list of so many nodes in a root.
+/// A list of `count` nodes in a root.
 fn list<'f, 'h>(
     scope: &mut Scope<'f, 'h>,
     node: &brolga_runtime::heap::TypeRef,

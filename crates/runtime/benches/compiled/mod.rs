@@ -51,7 +51,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// An array of so many bytes.
+    /// An array of this many bytes.
     #[allow(dead_code, reason = "one of two benches makes them")]
     pub(crate) fn bytes(&self, length: usize) -> Object {
         let memory = (self.memory)(self.thread, self.bytes, length as i64);

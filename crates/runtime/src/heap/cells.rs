@@ -31,8 +31,8 @@ use super::mutator::Mutator;
 use super::object::{Object, desc_of_tag};
 use super::options::{HeapOptions, HeapStats};
 use super::pauses::Density;
+use super::phase::Phase;
 use super::policy::{Collection, Policy};
-use super::slices::Phase;
 use super::slots;
 use super::space::{Shortage, Space};
 

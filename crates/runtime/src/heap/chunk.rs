@@ -7,7 +7,7 @@
 //!   └── blocks 4 to 127 of BLOCK bytes, 16 units each         cells of one class, or units of large objects
 //! ```
 //!
-//! The marks of one side say which objects are alive, for the allocation between them. A full marking in slices (`slices.rs`) sets those of
+//! The marks of one side say which objects are alive, for the allocation between them. A full marking in slices (`slices.rs`) sets the marks of
 //! the other side, which is all zero before, and then the sides change roles. Without slices side 1 is never touched, so it takes no memory.
 //!
 //! A large object takes consecutive units, starting at any unit. Whole blocks would waste up to half of the

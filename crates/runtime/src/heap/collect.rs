@@ -12,7 +12,7 @@
 //!
 //! Phase 6 does not touch cells: mutators find the free ones on demand. Chunks are unmapped after the world has resumed.
 //!
-//! Where pauses are to be short, this is the way of collections that are asked for or without which there is no memory; others work
+//! Where pauses are to be short, this is the way of requested collections and of those without which there is no memory; others work
 //! in slices (`slices.rs`).
 
 use std::time::Instant;

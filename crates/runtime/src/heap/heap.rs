@@ -259,7 +259,7 @@ impl Heap {
         &self.frames
     }
 
-    /// The number of full collections, if there is a listener that wants to know what a collection was.
+    /// The number of full collections, if there is a listener, whose event has the kind of the collection.
     pub(super) fn full_before(&self) -> Option<u64> {
         self.events.is_on().then(|| self.backend.stats().full_collections)
     }

@@ -28,7 +28,7 @@
 //! | `handshake.rs`, `world.rs` | stopping the world |
 //! | `policy.rs` | when to collect, and what |
 //! | `mark.rs`, `collect.rs`, `verify.rs`, `canaries.rs` | a collection, and its checks |
-//! | `slices.rs`, `pace.rs`, `slots.rs` | a collection in slices: short pauses |
+//! | `slices.rs`, `phase.rs`, `pace.rs`, `slots.rs` | a collection in slices: short pauses |
 //! | `handles.rs` | persistent roots, weak handles, finalizers of dead objects |
 //! | `thread_cells.rs` | thread-local variables |
 //! | `heap.rs` | the heap, and its interface to memory backends |
@@ -72,6 +72,7 @@ mod pace;
 mod pages;
 mod pauses;
 mod permanent;
+mod phase;
 mod policy;
 mod scope;
 mod slab;

@@ -17,7 +17,7 @@ use super::policy::Collection;
 const GAP: usize = 64 << 10;
 /// The least that is allocated during a collection, in bytes.
 const MIN_SPAN: usize = 512 << 10;
-/// After so many spans the rest of a collection is done at once.
+/// After this many spans the rest of a collection is done at once.
 const MOST_SPANS: usize = 4;
 
 /// Bytes allocated at which a collection begins.
@@ -49,12 +49,12 @@ impl Pace {
         allocated >= self.next
     }
 
-    /// Whether so much was allocated since the start that short slices will not keep up: memory then counts more than pauses.
+    /// Whether short slices will not keep up with what was allocated since the start: memory then counts more than pauses.
     pub(super) fn is_lost(&self, allocated: usize) -> bool {
         allocated >= self.start.saturating_add(self.span.saturating_mul(MOST_SPANS))
     }
 
-    /// Notes that so much work has been done since the start.
+    /// Notes the work done since the start.
     pub(super) fn note(&mut self, allocated: usize, work: usize) {
         let part = self.span as u128 * work as u128 / self.expected as u128;
         let after = if work < self.expected {

@@ -7,7 +7,16 @@ use super::chunk::{BlockPtr, Chunk, MarkBit, RESERVED_UNITS, Side, UNIT, UNITS, 
 use super::class::SizeClass;
 use super::layout::{BLOCK, FIRST_CELL};
 use super::object::Object;
-use super::space::{Live, POISON};
+
+/// The byte that overwrites freed memory.
+pub(crate) const POISON: u8 = 0xdd;
+
+/// The number of live objects, and their size in bytes.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Live {
+    pub(crate) bytes: usize,
+    pub(crate) objects: usize,
+}
 
 /// The use of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,9 +9,9 @@
 //!               └─ time is over ─┘                                                └─ time is over: the next pause
 //! ```
 //!
-//! Both kinds of collection work so. A minor one adds marks to those of the last collection. A full one sets the marks of the other side, which is clear, while
-//! allocation goes on by those of this one (`chunk.rs`); at its end the sides change roles. Clearing marks, counting them and returning memory are
-//! no part of a pause (`sweep.rs`).
+//! Both kinds of collection work so. A minor one adds to the marks of the last collection. A full one sets the marks of the other side, which is clear, while
+//! allocation uses the marks of this one (`chunk.rs`); at its end the sides change roles. Clearing marks, counting them and returning memory are
+//! not parts of a pause (`sweep.rs`).
 //!
 //! **Protocol.** Marks are set only in a pause, by the thread that stopped the world (`world.rs`), under the lock of the state. So there is no
 //! new protocol between threads: the one of `handshake.rs`, with its model, orders everything here. A slice may be any thread's.
@@ -23,8 +23,8 @@
 //! I2. A store of a reference into an object that has `OLD` is recorded before the next safepoint: the object, which loses `OLD`, or the word (`slots.rs`).
 //! I3. In the last pause everything recorded, and all roots, are visited, and the stack is emptied, while the program does not run.
 //!
-//! Take the end of the last pause, and a chain of references from a root to an object without mark. The first one without mark is no root's
-//! referent (I3), so a marked one refers to it. That one was scanned. If the reference was there then, the object was pushed, and has been visited.
+//! Take the end of the last pause, and a chain of references from a root to an object without mark. A root refers to no object
+//! without mark (I3), so a marked one refers to it. That one was scanned. If the reference was there then, the object was pushed, and has been visited.
 //! If it was stored later, the store was recorded (I2), and the word or the object visited in the last pause, or in one before and then again by I1.
 //!
 //! What I2 leaves out must be no exception, and is none, for the reason for which it is none for minor collections: at any safepoint any object that is
@@ -39,7 +39,7 @@
 //! | frames, scopes, exceptions, persistent handles, cells, cells of threads | roots, visited in the last pause |
 //! | a weak reference or handle that is read | its object goes to a root |
 //! | objects waiting for finalizers | no references: they are looked at in the last pause, after marking |
-//! | permanent objects, objects on the stack | the former have no references into the heap, those of the latter are roots of the frame |
+//! | permanent objects, objects on the stack | the former have no references into the heap, references of the latter are roots of the frame |
 //! | columns | they have no references |
 //!
 //! A recorded object without mark is dropped from the list: it is scanned when it is reached, or is dead. That happens in full collections
@@ -47,13 +47,13 @@
 //!
 //! **What may be freed when.** A sweep frees what has no mark on the side that is in use. It has ended before the next marking begins, and nothing is freed
 //! during a marking: what is on the stack, reachable or not, stays. New objects have no mark; those that are alive get theirs in the last pause at
-//! the latest, and blocks that the program allocates from are swept after it gave them up in that pause.
+//! the latest, and blocks that the program allocates from are swept after it returned them in that pause.
 //!
 //! **The last pause is short** if little was recorded since the last look: each look at the roots leaves less to the next. After
 //! [`MOST_LOOKS`] the rest is done at once ([`HeapStats::undivided`](super::HeapStats::undivided)), so a program cannot keep a marking from its end. The same
 //! happens when four times as much was allocated as planned: very short slices do not keep up, and memory must not grow without bound.
 //!
-//! **A collection that is asked for** (`Scope::collect`), or for which memory ran out, stops the world for all of its work: it gives up a marking under way, and is then
+//! **A requested collection** (`Scope::collect`), or one for which memory ran out, stops the world for all of its work: it abandons a marking under way, and is then
 //! full. Stress asks for a slice of some objects at each safepoint.
 //!
 //! Not done: marking beside the program; dividing the scan of the roots of one deep stack, and of many handles.
@@ -69,6 +69,7 @@ use super::mark::Marker;
 use super::mutator::Mutator;
 use super::options::{Generations, HeapOptions};
 use super::pace::{self, Pace};
+use super::phase::{Marking, Phase, Swept};
 use super::policy::{Collection, Outcome};
 use super::scope::Scope;
 use super::slots;
@@ -85,32 +86,6 @@ const LEAST: usize = 64;
 const RECORDED: usize = 32;
 /// The most objects of a slice under stress.
 const STRESSED: u64 = 64;
-
-/// What a heap whose collections work in slices is doing.
-pub(super) enum Phase {
-    Idle,
-    Mark(Box<Marking>),
-    Sweep(Swept),
-}
-
-/// A marking under way.
-pub(super) struct Marking {
-    kind: Collection,
-    marker: Marker,
-    pace: Pace,
-    /// Whether it is a full one that replaced a minor one.
-    gave_up: bool,
-    looks: u32,
-}
-
-/// What a sweep under way belongs to.
-pub(super) struct Swept {
-    kind: Collection,
-    gave_up: bool,
-    visited: usize,
-    /// Bytes in cells and blocks before it.
-    before: usize,
-}
 
 /// How much a slice may do.
 pub(super) struct Budget {
@@ -369,7 +344,7 @@ unsafe fn end(heap: &Heap, stopped: &Stopped<'_>, state: &mut State, marking: Ma
     }
 }
 
-/// The checks after a marking, as far as they are asked for; returns the number of objects in the heap that are reachable.
+/// The requested checks after a marking; returns the number of objects in the heap that are reachable.
 ///
 /// # Safety
 ///
@@ -584,7 +559,7 @@ impl Cells {
 
 impl Scope<'_, '_> {
     /// Does a part of the heap's collections that would otherwise be done during later allocations: for a host with idle time. Works for about
-    /// `time`, in pauses as short as those of [`HeapOptions::pause`], and at least for one object. Any thread may do so, also several at a time. A safepoint.
+    /// `time`, in pauses as short as [`HeapOptions::pause`] says, and at least for one object. Any thread may do so, also several at a time. A safepoint.
     ///
     /// Returns whether something is left to do; `false` without that option.
     ///

@@ -8,7 +8,7 @@
 //!                                                  └─ stored: bit set, (Memory, offset) on the thread's list
 //! ```
 //!
-//! So a `Memory` of references that is too large for a cell has a bit in its tag, and room for its bits behind its elements. A store that
+//! So a `Memory` of references that is too large for a cell has a bit in its tag, and room for its bits after its elements. A store that
 //! says where it stored sets the bit of the word and adds it to the list, once until the next scan, and `OLD` stays. A store that does not
 //! (a copy of many elements) is recorded by its object, as in others. A collection visits the recorded references in the pause in which it ends,
 //! and clears their bits, so that none is set in an array that dies.
@@ -39,7 +39,7 @@ pub(super) fn has_bits(ty: &TypeDesc) -> bool {
     matches!(ty.scan(), Scan::Elements { .. })
 }
 
-/// The word with the bit of a reference, and the bit; `None` if the object has no bits, or the offset is no reference of it.
+/// The word with the bit of a reference, and the bit; `None` if the object has no bits, or no reference of it has the offset.
 fn bit_of<'a>(object: Object, offset: usize) -> Option<(&'a AtomicU64, u64)> {
     if object.tag() & TAG_SLOTS == 0 {
         return None;
@@ -58,8 +58,13 @@ fn bit_of<'a>(object: Object, offset: usize) -> Option<(&'a AtomicU64, u64)> {
 /// Records a stored reference on a list. Returns whether that was possible; otherwise the object is to be recorded.
 pub(super) fn record(object: Object, offset: usize, list: &mut Vec<(Object, usize)>) -> bool {
     let Some((word, bit)) = bit_of(object, offset) else { return false };
-    if word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-        list.push((object, offset)); // L1, both
+    let is_set = word.load(Ordering::Relaxed) & bit != 0; // L1
+    if is_set {
+        return true;
+    }
+    let before = word.fetch_or(bit, Ordering::Relaxed); // L1
+    if before & bit == 0 {
+        list.push((object, offset));
     }
     true
 }

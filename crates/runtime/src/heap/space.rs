@@ -36,11 +36,7 @@ use super::class::{CLASSES, SizeClass};
 use super::huge::HugeObjects;
 use super::layout::{BLOCK, FIRST_CELL, TAG_BYTES};
 use super::object::Object;
-use super::slab::{Kind, Slab};
-use super::sweep::Sweeping;
-
-/// The byte that overwrites freed memory.
-pub(crate) const POISON: u8 = 0xdd;
+use super::slab::{Kind, Live, Slab};
 
 /// Large objects with more units have their own chunk.
 const MAX_LARGE_UNITS: usize = 512;
@@ -57,11 +53,17 @@ pub(crate) enum Shortage {
     System,
 }
 
-/// The number of live objects, and their size in bytes.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Live {
-    pub(crate) bytes: usize,
-    pub(crate) objects: usize,
+/// What a sweep has yet to do, and has found.
+#[derive(Debug)]
+pub(super) struct Sweeping {
+    /// The slabs that have not been swept, the next one last.
+    pub(super) left: Vec<usize>,
+    pub(super) live: Live,
+    /// Whether the marks of the other side are cleared.
+    pub(super) clears: bool,
+    pub(super) poison: bool,
+    /// Blocks with room in one slab.
+    pub(super) found: Vec<(SizeClass, BlockPtr, usize)>,
 }
 
 /// All memory of one heap.
@@ -232,15 +234,15 @@ impl Space {
         Ok(at)
     }
 
-    /// Gives up spare chunks of huge objects until `keep` bytes of them are left, or as many as huge objects were made between the last two
+    /// Removes spare chunks of huge objects until `keep` bytes of them are left, or as many as huge objects were made between the last two
     /// collections, or fewer if the limit has no room for them. Otherwise a program that makes a large table in each of many calls would
-    /// have its pages mapped anew after each collection.
+    /// have its pages mapped again after each collection.
     pub(crate) fn drop_spare(&mut self, keep: usize) {
         let keep = keep.max(self.huge_wanted).min(self.room());
         self.gone.append(&mut self.huge.drop_spare(keep));
     }
 
-    /// Gives up chunks without objects, as long as `keep` free bytes remain.
+    /// Removes chunks without objects, as long as `keep` free bytes remain.
     pub(crate) fn trim(&mut self, keep: usize) {
         self.drop_spare(keep);
         let free: usize = self.slabs.values().map(|slab| slab.free_units() * UNIT).sum();
@@ -259,7 +261,7 @@ impl Space {
         }
     }
 
-    /// Chunks that were given up. Dropping them returns them to the system, which takes some tenths of a millisecond for each whose pages were used.
+    /// Chunks that are not needed. Dropping them returns them to the system, which takes some tenths of a millisecond for each whose pages were used.
     pub(crate) fn take_gone(&mut self) -> Vec<Chunk> {
         std::mem::take(&mut self.gone)
     }

@@ -8,27 +8,14 @@
 //! ```
 //!
 //! A sweep needs no pause: it reads marks, which only the collector writes, of blocks that no mutator owns, and nothing is allocated in a
-//! slab before it has been swept. If the marks of the other side are those of the last full marking, the sweep clears them, so that they
+//! slab before it has been swept. If the marks of the other side are from the last full marking, the sweep clears them, so that they
 //! are zero when the next one begins (`chunk.rs`).
 //!
 //! Cost: 8 KiB of marks for each megabyte in use, some microseconds a slab.
 
-use super::chunk::{BlockPtr, Side};
-use super::class::SizeClass;
-use super::space::{Live, POISON, Space};
-
-/// What a sweep has yet to do, and has found.
-#[derive(Debug)]
-pub(super) struct Sweeping {
-    /// The slabs that have not been swept, the next one last.
-    left: Vec<usize>,
-    live: Live,
-    /// Whether the marks of the other side are cleared.
-    clears: bool,
-    poison: bool,
-    /// Blocks with room in one slab.
-    found: Vec<(SizeClass, BlockPtr, usize)>,
-}
+use super::chunk::Side;
+use super::slab::{Live, POISON};
+use super::space::{Space, Sweeping};
 
 impl Space {
     /// Clears the marks of all objects.
@@ -44,7 +31,7 @@ impl Space {
         }
     }
 
-    /// Clears what a marking on the other side that is given up has set.
+    /// Clears what a marking on the other side that is abandoned has set.
     ///
     /// # Safety
     ///
@@ -134,6 +121,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::super::chunk::{BLOCKS, MarkBit};
+    use super::super::class::SizeClass;
     use super::super::object::Object;
     use super::*;
 
