@@ -281,6 +281,7 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "compile_only",
         "compile_only",
         "components",
+        "components_from",
         "declaration",
         "first_form",
         "func",

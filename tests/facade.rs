@@ -148,6 +148,9 @@ fn a_function_of_another_program_is_an_error() {
     assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(is_told)), "{outcomes:?}");
     let found = brolga::opt::callgraph::components(program.module(), &|_| vec![foreign]);
     assert_eq!(found.concat().len(), program.module().func_count());
+    let from = |root| brolga::opt::callgraph::components_from(program.module(), root, &|_| vec![foreign]);
+    assert!(from(foreign).is_empty());
+    assert_eq!(from(program.module().funcs().next().unwrap().0).len(), 1);
     let refused = boxed_entry(program.module(), foreign).unwrap_err();
     assert!(refused.to_string().contains("another module"), "{refused}");
 }

@@ -77,7 +77,7 @@ impl Origins {
 
     /// The word of a place.
     pub(crate) fn word(&mut self, place: Place) -> SourceLoc {
-        let inlined = place.inlined.expand().map(|id| id.as_u32()).filter(|&id| id < self.bodies);
+        let inlined = place.inlined().map(|id| id.as_u32()).filter(|&id| id < self.bodies);
         let origin = Origin { at: place.at, inlined };
         let is_own = origin.inlined.is_none();
         if is_own && place.at != LineColumn::UNKNOWN {
@@ -116,7 +116,7 @@ pub(crate) fn take_bodies(cx: &Context, func: &Func, rows: &mut Vec<(u32, Origin
             next.and_then(|index| is_used.get_mut(index as usize)).filter(|used| !**used)
         {
             *is_used = true;
-            next = next.and_then(|index| calls[index as usize].within.expand()).map(|id| id.as_u32());
+            next = next.and_then(|index| calls[index as usize].within).map(|id| id.as_u32());
         }
     }
     let mut bodies = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn take_bodies(cx: &Context, func: &Func, rows: &mut Vec<(u32, Origin
                 CalleeData::Symbol { symbol, .. } => cx.names.text(*symbol).to_owned(),
             },
             called_at: call.at,
-            within: call.within.expand().and_then(|id| numbers.get(id.as_u32() as usize).copied()),
+            within: call.within.and_then(|id| numbers.get(id.as_u32() as usize).copied()),
         });
     }
     for (_, origin) in rows {

@@ -75,7 +75,9 @@ pub(crate) fn number_rows(module: &mut Module) -> Vec<(FuncId, Place)> {
         for inst in insts {
             let place = func.place(inst);
             places.push((id, place));
-            func.set_place(inst, Place { at: LineColumn::new(places.len() as u32, 0), ..place });
+            let mut numbered = place;
+            numbered.at = LineColumn::new(places.len() as u32, 0);
+            func.set_place(inst, numbered);
         }
     }
     places

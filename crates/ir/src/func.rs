@@ -186,8 +186,7 @@ pub struct Place {
     pub end: u32,
     /// The line of the source program, and its column, as far as they are known.
     pub at: LineColumn,
-    /// The call whose callee's body has this statement; `None` for the function's own.
-    pub inlined: PackedOption<Inlined>,
+    pub(crate) inlined: PackedOption<Inlined>,
 }
 
 /// A function of either level.

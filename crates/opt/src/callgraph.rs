@@ -144,9 +144,14 @@ pub fn components(module: &Module, callees: &dyn Fn(FuncId) -> Vec<FuncId>) -> V
     walk(module.funcs().map(|(id, _)| id), &own)
 }
 
-/// A function and all that it reaches in components, callees first, given the callees of each by the caller.
-pub fn components_from(root: FuncId, callees: &dyn Fn(FuncId) -> Vec<FuncId>) -> Vec<Vec<FuncId>> {
-    walk([root], callees)
+/// A function and all that it reaches in components, as [`components`] of all functions. None if the module does not have it.
+pub fn components_from(
+    module: &Module,
+    root: FuncId,
+    callees: &dyn Fn(FuncId) -> Vec<FuncId>,
+) -> Vec<Vec<FuncId>> {
+    let own = |id| callees(id).into_iter().filter(|&callee| module.func(callee).is_some()).collect();
+    walk(module.func(root).map(|_| root), &own)
 }
 
 fn walk(

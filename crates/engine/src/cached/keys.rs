@@ -91,7 +91,7 @@ impl Keys {
             let node = nodes.entry(id).or_insert_with(|| self.node(module, id, note));
             node.callees.iter().copied().filter(|callee| !known.contains_key(callee)).collect()
         };
-        let components = components_from(id, &callees);
+        let components = components_from(module, id, &callees);
         state.nodes = nodes.into_inner();
         for mut component in components {
             // The order must not depend on where the walk began.

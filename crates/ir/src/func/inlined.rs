@@ -8,10 +8,14 @@
 //! A copied statement keeps the line of its own function, so it must carry the function as well. The ids are in [`Place`], which passes hand
 //! on as one value. As names for debuggers, they are neither printed nor stored in the binary form, and do not affect computed values.
 
+use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 
 use super::{CalleeData, Func, LineColumn, Place};
 use crate::entity::Inlined;
+
+/// The most bodies around a statement that are kept: a chain of calls that are all inlined would otherwise take the square of its length.
+const MOST_DEPTH: usize = 16;
 
 /// A call that the body of its callee took the place of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +25,14 @@ pub struct InlinedCall {
     /// The line of the call, in the function that contained it.
     pub at: LineColumn,
     /// The call whose body contained this one; `None` if this function did.
-    pub within: PackedOption<Inlined>,
+    pub within: Option<Inlined>,
+}
+
+impl Place {
+    /// The call whose callee's body has this statement; `None` for the function's own.
+    pub fn inlined(&self) -> Option<Inlined> {
+        self.inlined.expand()
+    }
 }
 
 impl Func {
@@ -50,35 +61,67 @@ impl Func {
         self.debug.inlined.clone_from(&of.debug.inlined);
     }
 
-    /// Adds the calls of a function whose statements are copied here as the body of `call`, or as a part of this function if there is none.
-    pub fn copy_inlined_calls(&mut self, of: &Func, call: Option<InlinedCall>) -> CopiedPlaces {
-        let around = call.map(|call| self.add_inlined_call(call)).into();
-        let copied = CopiedPlaces { around, first: self.debug.inlined.len() as u32 };
-        for inner in of.inlined_calls() {
-            self.debug.inlined.push(InlinedCall { within: copied.moved(inner.within), ..inner.clone() });
-        }
-        copied
+    /// The number of bodies around a statement: its call, the call around that, and on.
+    fn inlined_depth(&self, call: Option<Inlined>) -> usize {
+        let outer = |&call: &Inlined| self.inlined_call(call)?.within;
+        std::iter::successors(call, outer).take(MOST_DEPTH + 1).count()
     }
 }
 
-/// From places of a function to the places of their copies in another.
-#[derive(Clone, Copy, Default, Debug)]
+/// From places of a function to the places of their copies in another. Calls are copied as far as statements refer to them, so what vanishes leaves nothing in
+/// callers of callers.
+#[derive(Default, Debug)]
 pub struct CopiedPlaces {
-    around: PackedOption<Inlined>,
-    first: u32,
+    around: Option<Inlined>,
+    depth: usize,
+    copies: SecondaryMap<Inlined, PackedOption<Inlined>>,
 }
 
 impl CopiedPlaces {
-    /// The place of a copied statement.
-    pub fn place(&self, place: Place) -> Place {
-        Place { inlined: self.moved(place.inlined), ..place }
+    /// For statements that are copied to a part of the function.
+    pub fn new() -> CopiedPlaces {
+        CopiedPlaces::default()
     }
 
-    fn moved(&self, id: PackedOption<Inlined>) -> PackedOption<Inlined> {
-        match id.expand() {
-            Some(id) => Inlined::from_u32(self.first + id.as_u32()).into(),
-            None => self.around,
+    /// For statements that are copied to `to` as the body of a call there.
+    pub fn in_place_of(to: &mut Func, call: InlinedCall) -> CopiedPlaces {
+        let outer = call.within;
+        let depth = to.inlined_depth(outer);
+        // Beyond the limit, statements count as the outer body's.
+        if depth >= MOST_DEPTH {
+            return CopiedPlaces { around: outer, depth, copies: SecondaryMap::new() };
         }
+        let around = Some(to.add_inlined_call(call));
+        CopiedPlaces { around, depth: depth + 1, copies: SecondaryMap::new() }
+    }
+
+    /// The place of a statement of `of` that is copied to `to`.
+    pub fn place(&mut self, to: &mut Func, of: &Func, place: Place) -> Place {
+        let inlined = match place.inlined() {
+            Some(call) => self.copy(to, of, call),
+            None => self.around,
+        };
+        Place { inlined: inlined.into(), ..place }
+    }
+
+    fn copy(&mut self, to: &mut Func, of: &Func, call: Inlined) -> Option<Inlined> {
+        if let Some(copy) = self.copies[call].expand() {
+            return Some(copy);
+        }
+        if self.depth + of.inlined_depth(Some(call)) > MOST_DEPTH {
+            return self.around;
+        }
+        let chain = std::iter::successors(Some(call), |&call| of.inlined_call(call)?.within);
+        let chain: Vec<Inlined> = chain.collect();
+        let mut within = self.around;
+        for id in chain.into_iter().rev() {
+            within = match (self.copies[id].expand(), of.inlined_call(id)) {
+                (None, Some(inner)) => Some(to.add_inlined_call(InlinedCall { within, ..inner.clone() })),
+                (copy, _) => copy,
+            };
+            self.copies[id] = within.into();
+        }
+        within
     }
 }
 
@@ -99,26 +142,42 @@ mod tests {
                 result: Type::INT64,
             },
             at: LineColumn::new(line, 0),
-            within: within.into(),
+            within,
         };
         let (mut f, mut g) = (func("f"), func("g"));
         f.add_inlined_call(call("earlier", 1, None));
         let h = g.add_inlined_call(call("h", 8, None));
-        let copied = f.copy_inlined_calls(&g, Some(call("g", 3, None)));
+        g.add_inlined_call(call("vanished", 9, None));
+        let mut copied = CopiedPlaces::in_place_of(&mut f, call("g", 3, None));
         let at = |line| Place { at: LineColumn::new(line, 0), ..Place::default() };
-        let names = |place: Place| {
+        let names = |f: &Func, place: Place| {
             let mut names = Vec::new();
-            let mut next = place.inlined.expand();
+            let mut next = place.inlined();
             while let Some(call) = next.and_then(|id| f.inlined_call(id)) {
                 let CalleeData::Method { function, .. } = &call.callee else { break };
                 names.push(format!("{} from {}", cx.types.display(*function), call.at));
-                next = call.within.expand();
+                next = call.within;
             }
             names
         };
-        assert_eq!(names(copied.place(at(9))), ["typeof(g) from 3"]);
+        let own = copied.place(&mut f, &g, at(9));
+        assert_eq!(names(&f, own), ["typeof(g) from 3"]);
         let inner = Place { inlined: h.into(), ..at(20) };
-        assert_eq!(names(copied.place(inner)), ["typeof(h) from 8", "typeof(g) from 3"]);
+        for _ in 0..2 {
+            let inner = copied.place(&mut f, &g, inner);
+            assert_eq!(names(&f, inner), ["typeof(h) from 8", "typeof(g) from 3"]);
+        }
+        assert_eq!(f.inlined_calls().len(), 3, "what no statement refers to is not copied");
         assert_eq!(f.inlined_call(Inlined::from_u32(7)), None);
+        // A chain of inlined calls.
+        let mut last = g;
+        let mut place = at(1);
+        for line in 0..100 {
+            let mut next = func("next");
+            let mut copied = CopiedPlaces::in_place_of(&mut next, call("next", line, None));
+            place = copied.place(&mut next, &last, place);
+            assert!(next.inlined_calls().len() <= MOST_DEPTH);
+            last = next;
+        }
     }
 }

@@ -55,8 +55,8 @@ pub(in crate::passes) fn copy_body(
     let mut copy = Copy::new(callee, cx, args);
     copy.statics = statics;
     let place = caller.place(call);
-    let replaced = InlinedCall { callee: caller.callee(id).clone(), at: place.at, within: place.inlined };
-    copy.places = caller.copy_inlined_calls(callee, Some(replaced));
+    let replaced = InlinedCall { callee: caller.callee(id).clone(), at: place.at, within: place.inlined() };
+    copy.places = CopiedPlaces::in_place_of(caller, replaced);
     let straight = callee.next_block(entry).is_none()
         && callee.terminator(entry).is_some_and(|t| callee.op(t) == Op::Return);
     if straight {
@@ -121,7 +121,6 @@ pub(crate) struct Apart {
 pub(crate) fn copy_apart(to: &mut Func, from: &Func, cx: &Context, args: &[Value]) -> Apart {
     let mut copy = Copy::new(from, cx, args);
     copy.returns_stay = true;
-    copy.places = to.copy_inlined_calls(from, None);
     copy.statics = from.sig.statics.params.iter().map(|param| param.bound).collect();
     for block in from.blocks() {
         let new = to.make_block();
@@ -207,7 +206,7 @@ impl<'a> Copy<'a> {
             returns: Vec::new(),
             returns_stay: false,
             statics: Vec::new(),
-            places: CopiedPlaces::default(),
+            places: CopiedPlaces::new(),
         }
     }
 
@@ -226,7 +225,8 @@ impl<'a> Copy<'a> {
         };
         let types: SmallVec<[Type; 2]> = self.callee.results(inst).map(|v| self.callee.ty(v)).collect();
         let new = caller.make_inst(op, &[], &[], &types);
-        caller.set_place(new, self.places.place(self.callee.place(inst)));
+        let place = self.places.place(caller, self.callee, self.callee.place(inst));
+        caller.set_place(new, place);
         for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
             self.values[old] = result.into();
         }
@@ -264,7 +264,8 @@ impl<'a> Copy<'a> {
                 }
             };
         let new = caller.make_inst(op, &args, &[], &types);
-        caller.set_place(new, self.places.place(self.callee.place(inst)));
+        let place = self.places.place(caller, self.callee, self.callee.place(inst));
+        caller.set_place(new, place);
         for (old, result) in self.callee.results(inst).zip(caller.results(new)) {
             self.values[old] = result.into();
         }
