@@ -293,8 +293,10 @@ fn all_that_takes_the_number_of_a_function_is_tested() {
         "optimised",
         "passes",
         "placed",
+        "shared",
         "supersede",
         "symbol",
+        "symbol_of",
     ];
     assert_eq!(takers, known);
 }

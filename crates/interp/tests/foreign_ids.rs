@@ -58,7 +58,8 @@ fn a_module_has_no_functions_of_others() {
     let own = module.add_func(twice(&cx)).unwrap();
     for id in NUMBERS.map(FuncId::from_u32) {
         assert!(module.func(id).is_none() && module.func_mut(id).is_none() && module.symbol(id).is_none());
-        assert!(module.first_form(id).is_none());
+        assert!(module.first_form(id).is_none() && module.shared(id).is_none());
+        assert_eq!(&*module.symbol_of(id), "");
         module.supersede(id, twice(&cx));
         let stored = Stored::open(write_with_types(&module, &[]), Context::new()).unwrap();
         assert!(stored.declaration(id).unwrap().is_none());

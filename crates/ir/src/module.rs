@@ -357,12 +357,9 @@ impl Module {
         self.funcs.iter().map(|(id, func)| (id, &**func))
     }
 
-    /// A function as defined or changed, to be shared with another module.
-    ///
-    /// # Panics
-    /// If there is no function with this number.
-    pub fn shared(&self, id: FuncId) -> FuncRef {
-        self.funcs[id].clone()
+    /// A function as defined or changed, to be shared with another module; `None` if the number belongs to another module.
+    pub fn shared(&self, id: FuncId) -> Option<FuncRef> {
+        self.funcs.get(id).cloned()
     }
 
     pub fn func_count(&self) -> usize {
@@ -574,12 +571,9 @@ impl Module {
         Some(self.func(id)?.symbol(&self.cx))
     }
 
-    /// As [`Module::symbol`], made once.
-    ///
-    /// # Panics
-    /// If there is no function with this number.
+    /// As [`Module::symbol`], made once; empty if the number belongs to another module.
     pub fn symbol_of(&self, id: FuncId) -> Arc<str> {
-        let FuncRef(held) = &self.funcs[id];
+        let Some(FuncRef(held)) = self.funcs.get(id) else { return "".into() };
         held.symbol.get_or_init(|| held.func.symbol(&self.cx).into()).clone()
     }
 }

@@ -1,6 +1,6 @@
 //! Pauses and throughput in both modes of the heap, by how much is alive.
 //!
-//! `cargo bench -p brolga-runtime --bench pauses -- [megabytes …]`; without sizes 16, 64, 256 and 2048. `Pauses.java` beside this file does the same.
+//! `cargo bench -p brolga-runtime --bench pauses -- [megabytes …]`; without sizes 16, 64, 256 and 2048.
 //!
 //! | program | what is alive | what it does, until eight times as much has been allocated |
 //! |---|---|---|

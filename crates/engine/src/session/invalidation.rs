@@ -468,7 +468,8 @@ impl Notes {
         let searches = looks && (reach.has_unknown || !is_shared);
         let searches = searches.then(|| *program.get_or_insert_with(|| self.program(module)));
         let bare = module.cx.names.text(func.name).into();
-        let (symbol, func) = (module.symbol_of(id), module.shared(id));
+        let Some(func) = module.shared(id) else { return self.add_nothing(label) };
+        let symbol = module.symbol_of(id);
         let (program, facts) = (module.without_functions(), facts.clone());
         // A function of the session's context imports its callees.
         let declared = if is_shared { Vec::new() } else { declared_callees(module, id) };

@@ -31,10 +31,9 @@ impl Offer {
 
     /// Offers a function of a module, with its body if that may be imported by other programs.
     pub(super) fn of(module: &Module, id: FuncId, is_inlinable: bool, bindings: &Arc<Bindings>) -> Offer {
-        if !is_inlinable || uses_variable(module, &module[id]) {
-            return Offer::declaration(&module.cx, &module[id]);
-        }
-        Offer { cx: module.cx.clone(), func: module.shared(id), bindings: bindings.clone() }
+        let shared = module.shared(id).filter(|func| is_inlinable && !uses_variable(module, func));
+        let Some(func) = shared else { return Offer::declaration(&module.cx, &module[id]) };
+        Offer { cx: module.cx.clone(), func, bindings: bindings.clone() }
     }
 }
 
