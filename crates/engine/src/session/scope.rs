@@ -441,7 +441,7 @@ pub(crate) fn declared(
 pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> Option<Func>) -> Module {
     let mut again = module.without_functions();
     for (at, (id, func)) in module.funcs().enumerate() {
-        let func = if at < own { Some(module.shared(id)) } else { rest(func).map(FuncRef::from) };
+        let func = if at < own { module.shared(id) } else { rest(func).map(FuncRef::from) };
         // Functions of one module are not duplicates.
         let _ = func.map(|func| again.add_func(func));
     }
@@ -452,11 +452,9 @@ pub(crate) fn with_others(module: &Module, own: usize, rest: impl Fn(&Func) -> O
 pub(crate) fn without_bodies(module: &Module, of: &BTreeSet<FuncId>) -> Module {
     let mut again = module.without_functions();
     for (id, func) in module.funcs() {
+        let func = if of.contains(&id) { Some(func.declaration().into()) } else { module.shared(id) };
         // The names in a module are unique.
-        let _ = match of.contains(&id) {
-            true => again.add_func(func.declaration()),
-            false => again.add_func(module.shared(id)),
-        };
+        let _ = func.map(|func| again.add_func(func));
     }
     again
 }
