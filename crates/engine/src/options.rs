@@ -430,16 +430,9 @@ impl Options {
         }
     }
 
-    /// The effective options: the feature `gc-stress` overrides the given ones. Heaps for code of -O1 and -O3 work in slices then, unless the pause is chosen.
+    /// The effective options: the feature `gc-stress` overrides the given ones.
     pub(crate) fn settled(self) -> Options {
-        if !cfg!(feature = "gc-stress") {
-            return self;
-        }
-        let in_slices = matches!(self.level, OptLevel::O1 | OptLevel::O3);
-        let mut settled = self.gc_stress(true);
-        let pause = &mut settled.runtime.heap.pause;
-        *pause = pause.or(in_slices.then_some(Duration::from_millis(1)));
-        settled
+        if cfg!(feature = "gc-stress") { self.gc_stress(true) } else { self }
     }
 
     /// Sets a function to be called for each step of an image build (`image::build` and similar), for a progress bar; called on several threads if there are several.
