@@ -82,7 +82,14 @@ fn an_executable_is_made_by_the_command_alone() {
     let (command, program, app) = (at("brolga"), at("both.jlir"), at("app"));
     std::fs::copy(env!("CARGO_BIN_EXE_brolga"), &command).unwrap();
     std::fs::write(&program, format!("{LIBRARY}{APPLICATION}")).unwrap();
-    let run = |path: &str, args: &[&str]| std::process::Command::new(path).args(args).output().unwrap();
+    // Another test's child may still hold the copy open for writing, until it has begun.
+    let run = |path: &str, args: &[&str]| {
+        let made = || std::process::Command::new(path).args(args).output();
+        let is_busy = |made: &std::io::Result<_>| {
+            made.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy)
+        };
+        std::iter::repeat_with(made).find(|made| !is_busy(made)).unwrap().unwrap()
+    };
     let build = ["image", "build", "-q", &program, "--executable", "-o", &app, "--call", "twice(5)"];
     let made = run(&command, &build);
     let said = String::from_utf8_lossy(&made.stderr);

@@ -279,6 +279,10 @@ fn without_the_option_a_step_does_nothing() {
 }
 
 /// Threads that allocate, one that does steps of every length, one that collects at once, and checks of every collection.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the load of two threads is spread over time; nothing waits for it"
+)]
 fn together(time: Duration) -> HeapStats {
     let runtime =
         runtime(HeapOptions { pause: Some(Duration::from_micros(200)), limit: Some(256 << 20), ..sliced() });

@@ -286,6 +286,7 @@ unsafe fn mark(
             if budget.piece().is_none() {
                 return false;
             }
+            // SAFETY: the world is stopped.
             is_complete = unsafe { marking.look(heap, stopped, state, budget) };
             if !is_complete {
                 return false;
