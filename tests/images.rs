@@ -153,7 +153,7 @@ fn a_file_is_opened_by_its_path() {
     assert!(error.to_string().starts_with("cannot read `"), "{error}");
 }
 
-/// What happens to the file of an opened image is an error of what is read later, or nothing.
+/// A change of the file of an opened image is an error of later reads, or has no effect.
 #[test]
 fn a_file_that_changes_under_a_process_is_an_error_or_nothing() {
     let path: PathBuf = std::env::temp_dir().join(format!("brolga-images-cut-{}.so", std::process::id()));

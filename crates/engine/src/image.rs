@@ -125,12 +125,8 @@ pub fn build_executable(
     linker: &Linker,
     output: impl AsRef<Path>,
 ) -> Result<(), Error> {
-    let (call, text) = match run {
-        Run::Main => (None, "main()"),
-        Run::Value(call) => (Some(call), call),
-    };
-    let image = image_of_run(program, options, text)?;
-    Ok(linker.link(&executable_object(&image, call)?, output.as_ref())?)
+    let image = image_of_run(program, options, run)?;
+    Ok(linker.link(&executable_object(&image, run.printed())?, output.as_ref())?)
 }
 
 /// Builds an executable that runs a program without a linker: a copy of `launcher`, a program that runs what [`appended`] finds in its own file, with an image. Returns
@@ -145,15 +141,12 @@ pub fn append_executable(
     launcher: impl AsRef<Path>,
     output: impl AsRef<Path>,
 ) -> Result<u64, Error> {
-    let (call, text) = match run {
-        Run::Main => (None, "main()"),
-        Run::Value(call) => (Some(call), call),
-    };
-    let image = image_of_run(program, options, text)?;
-    Ok(append(launcher.as_ref(), &image, call, output.as_ref())?)
+    let image = image_of_run(program, options, run)?;
+    Ok(append(launcher.as_ref(), &image, run.printed(), output.as_ref())?)
 }
 
-fn image_of_run(program: &Program, options: &Options, call: &str) -> Result<Vec<u8>, Error> {
+fn image_of_run(program: &Program, options: &Options, run: Run<'_>) -> Result<Vec<u8>, Error> {
+    let call = run.printed().unwrap_or("main()");
     // Errors of the call are reported here, not when the executable starts.
     program.call(call)?;
     let called = trim::named_in(program.module(), call);
@@ -167,6 +160,16 @@ pub enum Run<'a> {
     Main,
     /// A call, such as `fib(35)`, whose value is printed.
     Value(&'a str),
+}
+
+impl<'a> Run<'a> {
+    /// The call whose value is printed.
+    fn printed(self) -> Option<&'a str> {
+        match self {
+            Run::Main => None,
+            Run::Value(call) => Some(call),
+        }
+    }
 }
 
 /// Writes an image to a file atomically: readers see either the old file or the new one.

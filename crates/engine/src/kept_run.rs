@@ -96,7 +96,7 @@ impl Image {
 impl Engine {
     /// Returns the code of a call of the program in this text, if the engine has a [cache](crate::Options::cache) and the run was [stored](Evaluator::keeping_run). The text is not read.
     ///
-    /// If another process is compiling the same run, this one waits for it, for a second at most. If there is no code, other processes
+    /// If another process is compiling the same run, this one waits for it, for at most one second. If there is no code, other processes
     /// wait as long for the caller to compile it.
     pub fn kept_run(&self, name: &str, text: &[u8], call: &str) -> Option<KeptRun> {
         let cache = self.cache_of(name)?;

@@ -22,7 +22,7 @@ use std::ptr::null_mut;
 use std::time::Duration;
 
 use brolga_runtime::heap::{Generations, HeapOptions, HeapStats};
-use compiled::{Allocator, Compiled, Object, processor_time};
+use compiled::{Allocator, Compiled, Object, build, processor_time};
 
 const ROUNDS: usize = 5;
 const DEPTH: u32 = 18;
@@ -58,26 +58,6 @@ impl Allocator for C {
         // SAFETY: any size may be requested.
         unsafe { libc::calloc(length, 8).cast() }
     }
-}
-
-/// A complete tree.
-#[inline(never)]
-fn build<A: Allocator>(a: &A, depth: u32) -> Object {
-    if depth == 0 {
-        return a.pair();
-    }
-    a.rooted::<2, _>(|roots| {
-        // SAFETY: the slots are in the frame; a new object has two words, and there is no safepoint between
-        // its allocation and the stores.
-        unsafe {
-            (&raw mut (*roots)[0]).write(build(a, depth - 1));
-            (&raw mut (*roots)[1]).write(build(a, depth - 1));
-            let object = a.pair();
-            object.write((*roots)[0].cast());
-            object.add(1).write((*roots)[1].cast());
-            object
-        }
-    })
 }
 
 /// Counts the nodes and frees them on request.

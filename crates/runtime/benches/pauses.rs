@@ -19,28 +19,10 @@ mod compiled;
 use std::time::Duration;
 
 use brolga_runtime::heap::{HeapOptions, HeapStats};
-use compiled::{Allocator, Compiled, Object, on_heap, processor_time};
+use compiled::{Allocator, Compiled, Object, build, on_heap, processor_time};
 
 const PAIR: usize = 24;
 const BRANCH: u32 = 10;
-
-fn build(a: &Compiled, depth: u32) -> Object {
-    if depth == 0 {
-        return a.pair();
-    }
-    a.rooted::<2, _>(|roots| {
-        // SAFETY: the slots are in the frame; a new object has two words, and there is no safepoint between
-        // its allocation and the stores.
-        unsafe {
-            (&raw mut (*roots)[0]).write(build(a, depth - 1));
-            (&raw mut (*roots)[1]).write(build(a, depth - 1));
-            let object = a.pair();
-            object.write((*roots)[0].cast());
-            object.add(1).write((*roots)[1].cast());
-            object
-        }
-    })
-}
 
 /// A subtree that is `levels` below, by the bits of a number.
 fn below(tree: Object, levels: u32, bits: usize) -> Object {
@@ -110,7 +92,7 @@ fn sieve(a: &Compiled, live: usize) -> usize {
     let rounds = 8;
     for _ in 0..rounds {
         let numbers = a.bytes(live);
-        // SAFETY: the array has that many bytes, and there is no safepoint.
+        // SAFETY: the array has `live` bytes, and there is no safepoint.
         unsafe {
             let first = numbers.cast::<u8>().add(8 * Compiled::FIRST);
             (0..live).step_by(2).for_each(|at| first.add(at).write(1));

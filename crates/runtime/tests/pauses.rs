@@ -39,7 +39,7 @@ fn churn(runtime: &Arc<Runtime>, slots: usize, steps: usize, seed: u64) {
                 scope.frame(|scope| {
                     let new = scope.object(&node).unwrap();
                     new.get(scope).set_bits(0, step as i64).unwrap();
-                    // What was in another place moves after the new one.
+                    // The list of another slot follows the new node.
                     let moved = table.get(scope).element(from).unwrap();
                     scope.set_field(new.get(scope), 1, moved).unwrap();
                     scope.set_element(table.get(scope), from, None).unwrap();

@@ -118,7 +118,7 @@ pub(super) fn seal(file: &mut [u8], end: usize, text: Range<usize>) {
     }
 }
 
-/// Makes the checksums of damaged bytes right, for tests of what comes after them. Nothing if there is no header.
+/// Corrects the checksums of damaged bytes, so that tests reach the checks after them. Does nothing without a header.
 pub fn seal_again(file: &mut [u8]) {
     let word = |file: &[u8], at: usize| {
         file.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word) as usize)
@@ -165,7 +165,7 @@ pub(super) fn checksum_of(parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// What is read when an image is opened: everything but the text.
+/// Everything but the text, which is read at opening.
 pub(super) struct Described {
     pub(super) header: Header,
     /// The file up to the text.

@@ -40,7 +40,7 @@
 //! **Reading trusts only the text.** First the magic number and the version are checked, then the length and
 //! the checksum of all but the text, then ABI id, machine and targets; only then are the tables read, with
 //! bounds checks. The text has a checksum for each function, which is compared when the function is loaded (`text.rs`).
-//! What follows the sealed part is for tools and may be stripped. The module is read by `brolga_ir::binary` and
+//! Bytes after the sealed part are for tools and may be stripped. The module is read by `brolga_ir::binary` and
 //! verified. What machine code does cannot be checked: an image is code, and is opened by an explicit path only.
 //!
 //! **Determinism.** Functions, constants and imports are in the order of the input; nothing depends on

@@ -115,7 +115,7 @@ impl Directory for Placed {
 
     fn complete(&self) {
         if let Some(sparse) = &self.sparse {
-            // What cannot be read is missing for listeners, and an error of its look-up.
+            // Listeners do not see code that cannot be read; its look-up returns the error.
             let _ = self.functions.load_all(&mut sparse.writer());
         }
     }

@@ -110,7 +110,8 @@ impl CodeMemory {
         let page = pages::page_size();
         let wanted = options.reserve.clamp(page, MAX_RESERVE);
         // Both mappings take addresses, and where these are limited everything else needs some as well.
-        let share = pages::address_limit().map_or(wanted, |limit| wanted.min(limit / ADDRESS_SHARE));
+        let share =
+            brolga_runtime::heap::address_limit().map_or(wanted, |limit| wanted.min(limit / ADDRESS_SHARE));
         let mut bytes = (share / page * page).max(page);
         // The limit does not show how much of it is left.
         let base = loop {
@@ -183,26 +184,8 @@ impl CodeMemory {
     /// Pages for one unit, readable and writable.
     pub(crate) fn allocate(&self, parts: Parts) -> Result<Run, CodeMemoryError> {
         let reservation = &self.reservation;
-        let paged = |bytes: usize| bytes.checked_next_multiple_of(reservation.page);
-        let whole = || {
-            let parts = Parts {
-                code: paged(parts.code)?,
-                read_only: paged(parts.read_only)?,
-                writable: paged(parts.writable)?,
-            };
-            Some((parts, parts.total()?))
-        };
         let mut state = reservation.lock();
-        let full = |state: &State| reservation.full(state, parts.total().unwrap_or(usize::MAX));
-        let (parts, bytes) = whole().ok_or_else(|| full(&state))?;
-        reservation.check_limit(&state, bytes)?;
-        let offset = match state.free.take(bytes, Side::Low) {
-            Some(offset) => offset,
-            None => {
-                reservation.drop_empty_chunks(&mut state);
-                state.free.take(bytes, Side::Low).ok_or_else(|| full(&state))?
-            }
-        };
+        let (parts, bytes, offset) = self.take(&mut state, parts)?;
         let stats = &mut state.free.stats;
         stats.mapped += bytes;
         stats.resident += bytes;
@@ -220,21 +203,8 @@ impl CodeMemory {
     pub(crate) fn sparse(&self, parts: Parts) -> Result<Option<Sparse>, CodeMemoryError> {
         let reservation = &self.reservation;
         let Some(dual) = reservation.dual.as_ref().filter(|dual| !dual.is_foreign()) else { return Ok(None) };
-        let paged = |bytes: usize| bytes.checked_next_multiple_of(reservation.page);
-        let whole =
-            || Some(Parts { code: paged(parts.code)?, read_only: paged(parts.read_only)?, writable: 0 });
         let mut state = reservation.lock();
-        let full = |state: &State| reservation.full(state, parts.total().unwrap_or(usize::MAX));
-        let parts = whole().ok_or_else(|| full(&state))?;
-        let bytes = parts.total().ok_or_else(|| full(&state))?;
-        reservation.check_limit(&state, bytes)?;
-        let offset = match state.free.take(bytes, Side::Low) {
-            Some(offset) => offset,
-            None => {
-                reservation.drop_empty_chunks(&mut state);
-                state.free.take(bytes, Side::Low).ok_or_else(|| full(&state))?
-            }
-        };
+        let (parts, bytes, offset) = self.take(&mut state, parts)?;
         if let Err(source) = reservation.map_sparse(dual, offset, parts) {
             reservation.return_sparse(&mut state, dual, offset, parts);
             return Err(CodeMemoryError::Protect { bytes, source });
@@ -243,6 +213,23 @@ impl CodeMemory {
         state.free.count_unit(bytes);
         drop(state);
         Ok(Some(Sparse::new(reservation.clone(), offset, parts)))
+    }
+
+    /// Takes addresses for the parts of one unit: their sizes in whole pages, the sum, and the offset.
+    fn take(&self, state: &mut State, parts: Parts) -> Result<(Parts, usize, usize), CodeMemoryError> {
+        let reservation = &self.reservation;
+        let full = |state: &State| reservation.full(state, parts.total().unwrap_or(usize::MAX));
+        let paged = parts.paged(reservation.page).and_then(|paged| Some((paged, paged.total()?)));
+        let (paged, bytes) = paged.ok_or_else(|| full(state))?;
+        reservation.check_limit(state, bytes)?;
+        let offset = match state.free.take(bytes, Side::Low) {
+            Some(offset) => offset,
+            None => {
+                reservation.drop_empty_chunks(state);
+                state.free.take(bytes, Side::Low).ok_or_else(|| full(state))?
+            }
+        };
+        Ok((paged, bytes, offset))
     }
 
     /// As [`CodeMemory::allocate`], for a writer that is to be checked.

@@ -18,19 +18,6 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(64 << 10)
 }
 
-/// How many bytes of addresses the process may have; `None` without a limit.
-pub(crate) fn address_limit() -> Option<usize> {
-    let mut limit = std::mem::MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: the structure is written when the call succeeds, and only then it is read.
-    let limit = unsafe {
-        match libc::getrlimit(libc::RLIMIT_AS, limit.as_mut_ptr()) {
-            0 => limit.assume_init().rlim_cur,
-            _ => return None,
-        }
-    };
-    (limit != libc::RLIM_INFINITY).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
-}
-
 pub(crate) fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
     let base = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, NOTHING_THERE, -1, 0) };

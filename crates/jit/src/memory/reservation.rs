@@ -116,6 +116,16 @@ impl Parts {
         self.code.checked_add(self.read_only)?.checked_add(self.writable)
     }
 
+    /// The sizes in whole pages.
+    pub(crate) fn paged(self, page: usize) -> Option<Parts> {
+        let paged = |bytes: usize| bytes.checked_next_multiple_of(page);
+        Some(Parts {
+            code: paged(self.code)?,
+            read_only: paged(self.read_only)?,
+            writable: paged(self.writable)?,
+        })
+    }
+
     pub(crate) fn of(self, part: Part) -> usize {
         match part {
             Part::Code => self.code,

@@ -37,7 +37,7 @@ type Memory = extern "C" fn(*const Thread, u64, i64) -> *mut u8;
 type Write = extern "C" fn(*const Thread, *mut u8);
 type WriteAt = extern "C" fn(*const Thread, *mut u8, *mut u8);
 
-/// What compiled code uses: its thread, and the addresses of routines.
+/// Compiled code's thread, and the addresses of its routines.
 pub(crate) struct Compiled {
     thread: *const Thread,
     pair: u64,
@@ -173,4 +173,24 @@ pub(crate) fn on_heap<R>(options: HeapOptions, program: impl FnOnce(&Compiled) -
         program(&compiled)
     });
     (result.expect("a large enough stack"), runtime.heap().stats())
+}
+
+/// A complete tree.
+#[inline(never)]
+pub(crate) fn build<A: Allocator>(a: &A, depth: u32) -> Object {
+    if depth == 0 {
+        return a.pair();
+    }
+    a.rooted::<2, _>(|roots| {
+        // SAFETY: the slots are in the frame; a new object has two words, and there is no safepoint between
+        // its allocation and the stores.
+        unsafe {
+            (&raw mut (*roots)[0]).write(build(a, depth - 1));
+            (&raw mut (*roots)[1]).write(build(a, depth - 1));
+            let object = a.pair();
+            object.write((*roots)[0].cast());
+            object.add(1).write((*roots)[1].cast());
+            object
+        }
+    })
 }

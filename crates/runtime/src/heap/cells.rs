@@ -43,7 +43,7 @@ pub(super) struct Cells {
 
 pub(super) struct State {
     pub(super) space: Space,
-    /// What slices do now; without them, nothing.
+    /// The collection in slices that is under way; always idle without them.
     pub(super) phase: Phase,
     /// Stores into large arrays that were recorded by threads that have ended or are stopped.
     pub(super) slots: Vec<(Object, usize)>,

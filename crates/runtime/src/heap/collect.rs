@@ -12,7 +12,7 @@
 //!
 //! Phase 6 does not touch cells: mutators find the free ones on demand. Chunks are unmapped after the world has resumed.
 //!
-//! Where pauses are to be short, this is the way of requested collections and of those without which there is no memory; others work
+//! With short pauses, requested collections and those for which memory ran out work like this; all others work
 //! in slices (`slices.rs`).
 
 use std::time::Instant;

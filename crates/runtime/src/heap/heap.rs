@@ -552,7 +552,7 @@ impl Heap {
         collected
     }
 
-    /// What follows a collection: the event, if the number of full collections before it is given, and finalizers.
+    /// Ends a collection: sends the event, if the number of full collections before it is given, and finalizers.
     pub(super) fn tell_collected(&self, mutator: &Mutator, before: Option<u64>) {
         if let Some(before) = before {
             let stats = self.backend.stats();

@@ -16,7 +16,7 @@
 //!
 //! Cost: reading some small files for the first heap, a fifth of a millisecond; then one system call.
 //!
-//! Not done: systems other than Linux, which have no default limit.
+//! Not done: the memory of systems other than Linux, whose default is the limit of addresses alone.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -37,9 +37,8 @@ fn memory() -> Option<usize> {
     all.into_iter().chain(group).min().map(|bytes| bytes / 4 * 3)
 }
 
-/// The soft limit of the process's address space.
-#[cfg(target_os = "linux")]
-fn address_limit() -> Option<usize> {
+/// The soft limit of the process's address space in bytes; `None` without one.
+pub fn address_limit() -> Option<usize> {
     let mut limit = std::mem::MaybeUninit::<libc::rlimit>::uninit();
     // SAFETY: the structure is written when the call succeeds, and only then it is read.
     let limit = unsafe {
@@ -49,12 +48,6 @@ fn address_limit() -> Option<usize> {
         }
     };
     (limit != libc::RLIM_INFINITY).then(|| usize::try_from(limit).unwrap_or(usize::MAX))
-}
-
-/// Other systems have no default limit.
-#[cfg(not(target_os = "linux"))]
-fn address_limit() -> Option<usize> {
-    None
 }
 
 /// `MemTotal` of `/proc/meminfo`.

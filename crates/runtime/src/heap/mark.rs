@@ -29,7 +29,7 @@ use super::object::Object;
 const QUEUE: usize = 16;
 /// The number of elements of a `Memory` pushed at a time.
 const SLICE: usize = 256;
-/// What a slice of elements counts as, in visits.
+/// The cost of a slice of elements, in visits.
 const SLICE_WORK: usize = SLICE / 16;
 
 /// Elements of a `Memory` that have not been visited yet.

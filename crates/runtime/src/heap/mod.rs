@@ -100,6 +100,7 @@ pub use layout::{
     ARRAY_DATA, ARRAY_DIMS, ARRAY_MEMORY, LENGTH, MEMORY_DATA, MEMORY_ELEMENTS, STRING_BYTES, TAG_BITS,
     TAG_BYTES, TAG_OLD, TAG_PERMANENT,
 };
+pub use machine::address_limit;
 #[cfg(feature = "heap-mmtk")]
 pub use mmtk::{MmtkError, MmtkOptions, MmtkPlan};
 pub use mutator::{GcFrame, Mutator, MutatorLayout};

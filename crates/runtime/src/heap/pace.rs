@@ -7,8 +7,8 @@
 //!                                 └ half of the budget, for a minor collection three quarters
 //! ```
 //!
-//! A slice takes the time that the pause allows, however little was due, and then as much is allocated as that work stands for. So slices are
-//! spread evenly, and a program that allocates slowly has few. Where more work turns up than was expected, slices come closer together.
+//! A slice takes all of the time that a pause allows. The next one is due after the share of the span that equals its share of the expected work, so slices are
+//! spread evenly, and a program that allocates slowly has few. If there is more work than expected, slices come closer together.
 
 use super::options::HeapOptions;
 use super::policy::Collection;

@@ -1,10 +1,10 @@
-//! What a heap whose collections work in slices is doing, between two of them (`slices.rs`).
+//! The state of a collection in slices between two of them (`slices.rs`).
 
 use super::mark::Marker;
 use super::pace::Pace;
 use super::policy::Collection;
 
-/// What a heap whose collections work in slices is doing.
+/// The stage of the collection in slices.
 pub(super) enum Phase {
     Idle,
     Mark(Box<Marking>),
@@ -21,7 +21,7 @@ pub(super) struct Marking {
     pub(super) looks: u32,
 }
 
-/// What a sweep under way belongs to.
+/// The collection that a sweep belongs to.
 pub(super) struct Swept {
     pub(super) kind: Collection,
     pub(super) gave_up: bool,

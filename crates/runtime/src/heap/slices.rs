@@ -5,30 +5,30 @@
 //!              ▲                                  ▲
 //!              └ `step`, earlier                  └ allocation that takes a block or a large object, when `pace.rs` says so; `step`
 //!
-//!   a pause     marks ── the stack is empty ── roots, and what was stored into ── marks ── empty again: weak references, finalizers, the end
-//!               └─ time is over ─┘                                                └─ time is over: the next pause
+//!   a pause     marks ── the stack is empty ── what was stored into ── roots ── marks ── empty again: weak references, finalizers, the end
+//!               └──────────── time is over: the next pause ────────────┘        └─ time is over: the next pause
 //! ```
 //!
 //! Both kinds of collection work so. A minor one adds to the marks of the last collection. A full one sets the marks of the other side, which is clear, while
 //! allocation uses the marks of this one (`chunk.rs`); at its end the sides change roles. Clearing marks, counting them and returning memory are
 //! not parts of a pause (`sweep.rs`).
 //!
-//! **Protocol.** Marks are set only in a pause, by the thread that stopped the world (`world.rs`), under the lock of the state. So there is no
-//! new protocol between threads: the one of `handshake.rs`, with its model, orders everything here. A slice may be any thread's.
+//! **Protocol.** Only the thread that stopped the world (`world.rs`) sets marks, under the lock of the state. The protocol of `handshake.rs`, with its
+//! model, orders everything here. A slice may be any thread's.
 //!
 //! **Why nothing that is reachable is missed.** This is *incremental update*, with the barrier of generations: what was scanned and
 //! changes later is scanned again.
 //!
 //! I1. An object is *scanned* once its tag has `OLD` and what it referred to then has been pushed. The marker sets `OLD` first (`mark.rs`).
 //! I2. A store of a reference into an object that has `OLD` is recorded before the next safepoint: the object, which loses `OLD`, or the word (`slots.rs`).
-//! I3. In the last pause everything recorded, and all roots, are visited, and the stack is emptied, while the program does not run.
+//! I3. In the last pause everything recorded and then all roots are visited, and the stack is emptied, while the program does not run.
 //!
 //! Take the end of the last pause, and a chain of references from a root to an object without mark. A root refers to no object
 //! without mark (I3), so a marked one refers to it. That one was scanned. If the reference was there then, the object was pushed, and has been visited.
 //! If it was stored later, the store was recorded (I2), and the word or the object visited in the last pause, or in one before and then again by I1.
 //!
-//! What I2 leaves out must be no exception, and is none, for the reason for which it is none for minor collections: at any safepoint any object that is
-//! reachable may become `OLD`, in slices as by a collection at once, and at no other time.
+//! The stores that I2 leaves out are right for the same reason as for minor collections: any reachable object may become `OLD` at any safepoint, in slices as
+//! by a collection at once, and at no other time.
 //!
 //! | without barrier | why it is right |
 //! |---|---|
@@ -49,7 +49,7 @@
 //! during a marking: what is on the stack, reachable or not, stays. New objects have no mark; those that are alive get theirs in the last pause at
 //! the latest, and blocks that the program allocates from are swept after it returned them in that pause.
 //!
-//! **The last pause is short** if little was recorded since the last look: each look at the roots leaves less to the next. After
+//! **The last pause is short** if the roots lead to little that is new: each look at them leaves less to the next. After
 //! [`MOST_LOOKS`] the rest is done at once ([`HeapStats::undivided`](super::HeapStats::undivided)), so a program cannot keep a marking from its end. The same
 //! happens when four times as much was allocated as planned: very short slices do not keep up, and memory must not grow without bound.
 //!
@@ -121,8 +121,10 @@ impl Budget {
         }
     }
 
-    fn lift(&mut self) {
-        *self = Budget::all();
+    /// Spends some; returns whether nothing is left.
+    fn is_spent_by(&mut self, work: usize) -> bool {
+        self.spend(work);
+        self.piece().is_none()
     }
 }
 
@@ -159,48 +161,27 @@ impl Marking {
         false
     }
 
-    /// Visits the roots and what was recorded; returns `false` if the budget was spent before the end of the latter.
+    /// Takes the list of recorded stores of each thread.
+    fn gather(heap: &Heap, stopped: &Stopped<'_>, state: &mut State) {
+        for mutator in stopped.mutators() {
+            heap.handles.keep_remembered(mutator.remembered.take());
+            state.slots.append(&mut mutator.slots.borrow_mut());
+        }
+    }
+
+    /// Visits what was recorded; returns `false` if the budget was spent before the end.
     ///
     /// # Safety
     ///
     /// The world is stopped.
-    unsafe fn look(
-        &mut self,
-        heap: &Heap,
-        stopped: &Stopped<'_>,
-        state: &mut State,
-        budget: &mut Budget,
-    ) -> bool {
-        self.looks += 1;
-        if self.looks > MOST_LOOKS {
-            state.stats.undivided += u64::from(self.looks == MOST_LOOKS + 1);
-            budget.lift();
-        }
-        for mutator in stopped.mutators() {
-            let mut push = |object| {
-                self.marker.push(object);
-                object
-            };
-            // SAFETY: the world is stopped.
-            state.work += unsafe { mutator.each_root(&heap.frames, &mut push) };
-            heap.handles.keep_remembered(mutator.remembered.take());
-            state.slots.append(&mut mutator.slots.borrow_mut());
-        }
-        heap.handles.each_root(|object| {
-            self.marker.push(object);
-            object
-        });
-        budget.least = LEAST.saturating_add(self.marker.pending());
+    unsafe fn visit_recorded(&mut self, heap: &Heap, state: &mut State, budget: &mut Budget) -> bool {
         let mut left = heap.handles.take_remembered();
         while let Some(object) = left.pop() {
             // SAFETY: the world is stopped, and the object was recorded by the barrier.
             unsafe { self.marker.rescan(object) };
-            if left.len().is_multiple_of(RECORDED) {
-                budget.spend(RECORDED);
-                if !left.is_empty() && budget.piece().is_none() {
-                    heap.handles.keep_remembered(left);
-                    return false;
-                }
+            if left.len().is_multiple_of(RECORDED) && budget.is_spent_by(RECORDED) && !left.is_empty() {
+                heap.handles.keep_remembered(left);
+                return false;
             }
         }
         while let Some((object, offset)) = state.slots.pop() {
@@ -208,14 +189,35 @@ impl Marking {
             if alive(self.marker.side(), object).is_some() {
                 child.into_iter().for_each(|child| self.marker.push(child));
             }
-            if state.slots.len().is_multiple_of(RECORDED) {
-                budget.spend(RECORDED);
-                if !state.slots.is_empty() && budget.piece().is_none() {
-                    return false;
-                }
+            let is_turn = state.slots.len().is_multiple_of(RECORDED);
+            if is_turn && budget.is_spent_by(RECORDED) && !state.slots.is_empty() {
+                return false;
             }
         }
         true
+    }
+
+    /// Pushes the roots. Their scan is not divided, so what they lead to has some work of its own.
+    ///
+    /// # Safety
+    ///
+    /// The world is stopped.
+    unsafe fn look(&mut self, heap: &Heap, stopped: &Stopped<'_>, state: &mut State, budget: &mut Budget) {
+        self.looks += 1;
+        if self.looks > MOST_LOOKS {
+            state.stats.undivided += u64::from(self.looks == MOST_LOOKS + 1);
+            *budget = Budget::all();
+        }
+        let mut push = |object| {
+            self.marker.push(object);
+            object
+        };
+        for mutator in stopped.mutators() {
+            // SAFETY: the world is stopped.
+            state.work += unsafe { mutator.each_root(&heap.frames, &mut push) };
+        }
+        heap.handles.each_root(push);
+        budget.least = LEAST.saturating_add(self.marker.pending());
     }
 }
 
@@ -271,7 +273,8 @@ unsafe fn mark(
 ) -> bool {
     let _marking = phase(heap, "mark");
     marking.marker.resume();
-    let mut is_complete = false;
+    Marking::gather(heap, stopped, state);
+    let mut has_roots = false;
     loop {
         // SAFETY: here and below, the world is stopped, and roots and fields hold objects of this heap, or permanent ones.
         if !unsafe { marking.drain(budget) } {
@@ -282,15 +285,15 @@ unsafe fn mark(
             }
             return false;
         }
-        if !is_complete {
-            if budget.piece().is_none() {
+        if !has_roots {
+            // The roots are last: each look at them then leaves little to do, and a long list of stores costs no looks.
+            // SAFETY: as above.
+            if !unsafe { marking.visit_recorded(heap, state, budget) } || budget.piece().is_none() {
                 return false;
             }
-            // SAFETY: the world is stopped.
-            is_complete = unsafe { marking.look(heap, stopped, state, budget) };
-            if !is_complete {
-                return false;
-            }
+            // SAFETY: as above.
+            unsafe { marking.look(heap, stopped, state, budget) };
+            has_roots = true;
             continue;
         }
         let side = marking.marker.side();

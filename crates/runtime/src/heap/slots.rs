@@ -69,7 +69,7 @@ pub(super) fn record(object: Object, offset: usize, list: &mut Vec<(Object, usiz
     true
 }
 
-/// What a recorded reference refers to now, which may be recorded again from now on. While the world is stopped.
+/// Takes a recorded reference off the record and returns its referent. The world is stopped.
 pub(super) fn take(object: Object, offset: usize) -> Option<Object> {
     if let Some((word, bit)) = bit_of(object, offset) {
         word.fetch_and(!bit, Ordering::Relaxed); // L2

@@ -53,7 +53,7 @@ pub(crate) enum Shortage {
     System,
 }
 
-/// What a sweep has yet to do, and has found.
+/// A sweep under way: the slabs that are left, and the blocks found.
 #[derive(Debug)]
 pub(super) struct Sweeping {
     /// The slabs that have not been swept, the next one last.
